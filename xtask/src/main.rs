@@ -8,6 +8,7 @@
 //! * [`book`]: the book, its numbers and its links.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
 //! * [`playground`]: the simulator in a page, and a program with it.
+//! * [`views`]: a live server in a page, in a terminal and for a monitor.
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
 
 mod api;
@@ -17,6 +18,7 @@ mod corpus;
 mod mends;
 mod playground;
 mod tidy;
+mod views;
 mod workspace;
 
 use std::process::ExitCode;

@@ -16,6 +16,9 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// What the test of the page needs of Debian.
 const BROWSER: &str = "chromium chromium-driver python3-selenium";
 
+/// What the live view draws with as well, and has.
+const SHARED: [&str; 2] = ["paint.js", "theme.css"];
+
 /// Builds the page, and a program with it, and runs that.
 pub(crate) fn run(shell: &Shell<'_>) -> Result<(), Stop> {
     let page = build(shell)?;
@@ -54,12 +57,25 @@ pub(crate) fn build(shell: &Shell<'_>) -> Result<PathBuf, Stop> {
     fs::create_dir_all(&page).map_err(|error| broken(&page, &error))?;
     let bindgen = "run --locked --manifest-path crates/playground/bindgen/Cargo.toml";
     shell.cargo(&format!("{bindgen} -- {} {}", engine.display(), page.display()))?;
+    copy_page(shell, &page)?;
+    Ok(page)
+}
+
+/// Copies all of the page but its engine.
+pub(crate) fn copy_page(shell: &Shell<'_>, page: &Path) -> Result<(), Stop> {
     let source = shell.workspace.root.join("crates/playground/page");
     for file in fs::read_dir(&source).map_err(|error| broken(&source, &error))?.flatten() {
-        let (from, to) = (file.path(), page.join(file.file_name()));
-        fs::copy(&from, to).map_err(|error| broken(&from, &error))?;
+        copy(&file.path(), page)?;
     }
-    Ok(page)
+    for name in SHARED {
+        copy(&shell.workspace.root.join("crates/view/page").join(name), page)?;
+    }
+    Ok(())
+}
+
+fn copy(from: &Path, page: &Path) -> Result<(), Stop> {
+    let to = page.join(from.file_name().unwrap_or_default());
+    fs::copy(from, to).map(|_bytes| ()).map_err(|error| broken(from, &error))
 }
 
 fn broken(path: &Path, error: &std::io::Error) -> Stop {

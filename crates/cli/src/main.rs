@@ -2,7 +2,7 @@
 //!
 //! Each command is a file of its own. They share what a person meets in all of them: the arguments
 //! (`args`), numbers as people write them (`units`), what is printed as text or JSON (`report`), how it
-//! ends (`failure`), and Ctrl-C (`interrupt`). Pages for a browser are served by `web`.
+//! ends (`failure`), and Ctrl-C (`interrupt`). Pages for a browser are served by `haulier-view`.
 
 mod access;
 mod args;
@@ -16,6 +16,7 @@ mod interrupt;
 mod keygen;
 mod keys;
 mod library;
+mod look;
 mod playground;
 mod recv;
 mod relay;
@@ -27,7 +28,6 @@ mod target;
 mod token;
 mod trace;
 mod units;
-mod web;
 
 use std::process::ExitCode;
 

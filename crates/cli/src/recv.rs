@@ -28,6 +28,7 @@ pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
     let most = args.most.unwrap_or(u64::MAX);
     let host = Host {
         listen: &args.listen,
+        look: &args.look,
         traffic: Traffic {
             max_rate_bps: u64::MAX,
             uplink: None,

@@ -70,10 +70,10 @@ pub use haulier_udp as udp;
 
 pub use haulier_proto::client::{ClientError, Credentials, WireBytes};
 pub use haulier_proto::connection::{
-    Block, BlockHandle, BlockNumber, BlockOptions, BlockProgress, BlockTree, ChunkValue, CloseCode,
-    CloseReason, ConfigError, ConnectionConfig, ConnectionState, ConnectionStats, Delivery, Event,
-    Lane, LaneError, Order, ProvideError, RefusalCode, SendError, Source, Suite, TreeError,
-    Urgency, WantedChunk,
+    Block, BlockHandle, BlockMap, BlockNumber, BlockOptions, BlockProgress, BlockTree, ChunkMap,
+    ChunkValue, CloseCode, CloseReason, ConfigError, ConnectionConfig, ConnectionState,
+    ConnectionStats, Delivery, Event, Lane, LaneError, Order, ProvideError, RefusalCode, SendError,
+    SliceState, Source, Suite, TreeError, Urgency, WantedChunk,
 };
 pub use haulier_proto::credentials::{
     ConnectToken, ConnectTokenError, Identity, IssueError, Secret, Ticket, TicketAccess,

@@ -1,18 +1,9 @@
 // A lane as a picture: the map of slices, the time line of datagrams, and the curves of rate and queue.
 
+import { CELL, colors, drawCell, fit } from "./paint.js";
 import { ACK, AGAIN, ARRIVED, DROPPED, HERE, LOST, MADE, REPAIR, REQUEST, SENT, SENT_AGAIN } from "./take.js";
 
-const GAP = 14, LINE = 150, CURVE = 64, CELL = 9;
-
-const colors = () => {
-  const style = getComputedStyle(document.documentElement);
-  const named = (name) => style.getPropertyValue(`--${name}`).trim();
-  return Object.fromEntries(
-    ["ink", "soft", "line", "slice", "again", "repair", "ack", "request", "lost", "limit", "empty"].map(
-      (name) => [name, named(name)],
-    ),
-  );
-};
+const GAP = 14, LINE = 150, CURVE = 64;
 
 // Everything is drawn for a moment `now`, in a picture of `end` ms.
 export function draw(canvas, take, { now, end, limit, rate }) {
@@ -20,14 +11,7 @@ export function draw(canvas, take, { now, end, limit, rate }) {
   const columns = Math.max(8, Math.floor(width / CELL));
   const map = Math.ceil(take.cells / columns) * CELL;
   const height = map + LINE + CURVE + 3 * GAP;
-  const scale = window.devicePixelRatio || 1;
-  if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
-    canvas.style.height = `${height}px`;
-    [canvas.width, canvas.height] = [Math.round(width * scale), Math.round(height * scale)];
-  }
-  const at = canvas.getContext("2d");
-  at.setTransform(scale, 0, 0, scale, 0, 0);
-  at.clearRect(0, 0, width, height);
+  const at = fit(canvas, width, height);
   at.font = "12px system-ui, sans-serif";
   const ink = colors();
   const x = (time) => (time / end) * width;
@@ -47,12 +31,8 @@ function drawMap(at, cells, columns, ink) {
   const fills = { [SENT]: ink.slice, [SENT_AGAIN]: ink.again, [HERE]: ink.slice, [MADE]: ink.repair };
   cells.forEach((state, cell) => {
     const [left, top] = [(cell % columns) * CELL, Math.floor(cell / columns) * CELL];
-    at.fillStyle = fills[state] ?? ink.empty;
     // On the way it is a frame, here it is filled.
-    at.fillRect(left, top, CELL - 2, CELL - 2);
-    if (state === SENT || state === SENT_AGAIN) {
-      at.clearRect(left + 1.5, top + 1.5, CELL - 5, CELL - 5);
-    }
+    drawCell(at, left, top, fills[state] ?? ink.empty, state === SENT || state === SENT_AGAIN);
   });
 }
 

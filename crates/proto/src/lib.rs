@@ -71,7 +71,7 @@
 //!
 //! Each module uses only those after it: `internals`, `server`, `client`, `connection`, `channels`,
 //! `outgoing`, `credentials`, `incoming`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`,
-//! `urgency`, `work`, `fields`,
+//! `urgency`, `work`, `block_map`, `fields`,
 //! `drop_reason`, `stall`. What this wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
@@ -86,6 +86,7 @@ pub mod credentials;
 pub mod internals;
 pub mod server;
 
+mod block_map;
 mod bulk;
 mod channels;
 mod crypto;

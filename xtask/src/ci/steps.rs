@@ -90,6 +90,16 @@ pub(super) const STEPS: &[Step] = &[
         run: playground::check,
     },
     Step {
+        name: "views",
+        proves: "people see a server with fifty clients in a browser, and a monitor reads its metrics",
+        run: crate::views::check,
+    },
+    Step {
+        name: "wireshark",
+        proves: "Wireshark shows of captures what the program says of them, and leaves others alone",
+        run: wireshark,
+    },
+    Step {
         name: "demo",
         proves: "the program as people get it carries a world over real sockets",
         run: |shell| program(shell, "demo --json"),
@@ -229,6 +239,16 @@ fn msrv(shell: &Shell<'_>) -> Result<(), Stop> {
     let quick = r#"--config profile.dev.package."*".opt-level=0"#;
     let people = "--workspace --exclude xtask";
     shell.cargo_of(&version, &format!("check --locked {people} {quick}"))
+}
+
+/// The dissector beside `inspect`. The program is built as the step before has built it, and the tests.
+fn wireshark(shell: &Shell<'_>) -> Result<(), Stop> {
+    shell.cargo("build --locked --bin haulier")?;
+    let target = &shell.workspace.target;
+    let (program, captures) = (target.join("debug/haulier"), target.join("captures"));
+    let script = "wireshark/test_dissector.py";
+    let command = format!("{script} {} {}", program.display(), captures.display());
+    shell.debian_python("tshark python3", &command)
 }
 
 /// Runs the program as people get it.

@@ -9,6 +9,7 @@ use clap::{ArgGroup, ValueEnum};
 use haulier::Urgency;
 use haulier_files::packing::Packing;
 
+use super::LookArgs;
 use super::haulier1::{FilesWireArgs, KeyFilesArgs};
 use super::trace::TraceArgs;
 use crate::units;
@@ -179,6 +180,9 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
 
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
+
     /// End after the first client that has a file, or has sent its files, and said so.
     #[arg(long)]
     pub(crate) once: bool,
@@ -290,6 +294,9 @@ pub(crate) struct FetchArgs {
 
     #[command(flatten)]
     pub(crate) connect: ConnectArgs,
+
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
 }
 
 const FETCH_HELP: &str = "\
@@ -326,6 +333,9 @@ pub(crate) struct SendArgs {
 
     #[command(flatten)]
     pub(crate) connect: ConnectArgs,
+
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
 }
 
 const SEND_HELP: &str = "\
@@ -366,6 +376,9 @@ pub(crate) struct RecvArgs {
 
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
+
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
 }
 
 const RECV_HELP: &str = "\

@@ -10,6 +10,7 @@ mod inspect;
 mod join;
 mod joiners;
 mod links;
+mod look;
 mod playground;
 mod recorded;
 mod scope;
@@ -29,6 +30,7 @@ pub(crate) use join::{
 };
 pub(crate) use joiners::JoinersArgs;
 pub(crate) use links::LinksArgs;
+pub(crate) use look::LookArgs;
 pub(crate) use playground::PlaygroundArgs;
 pub(crate) use recorded::RecordedArgs;
 pub(crate) use scope::ScopeArgs;

@@ -22,6 +22,7 @@ use crate::failure::Failure;
 use crate::files::{self, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
 use crate::interrupt;
 use crate::keys;
+use crate::look::Look;
 use crate::report::Report;
 use crate::target::Target;
 use crate::trace::Traces;
@@ -63,6 +64,7 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
     report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
+    let _look = Look::start(&args.look, client.clone(), report)?;
     let replace = if args.force || matches!(target, Some(Target::Stream(..))) {
         Replace::File
     } else {

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::haulier1::hex;
 
-/// Every packet number is below this: an inspected datagram does not say which come next.
-const ANY_NUMBER: u64 = 1 << 32;
+/// What may be the number of the next packet, which an inspected datagram does not say: each number of 32
+/// bits is the nearest below one of these.
+const NEXT_NUMBERS: [u64; 4] = [(1 << 31) - 1, 1 << 31, (1 << 31) + 1, 1 << 32];
 
 pub(super) fn in_json(frame: &Frame<'_>) -> Value {
     match frame {
@@ -126,7 +127,8 @@ fn acked(ack: &AckFrame) -> Value {
 }
 
 fn arrived(arrivals: &ArrivalsFrame) -> Value {
-    let arrived = arrivals.arrivals(ANY_NUMBER).into_iter().flatten();
+    let arrived = NEXT_NUMBERS.iter().find_map(|&next| arrivals.arrivals(next));
+    let arrived = arrived.into_iter().flatten();
     let arrived: Vec<_> = arrived.map(|(number, micros)| [number, micros.into()]).collect();
     json!({ "frame": "arrivals", "arrivals": arrived })
 }

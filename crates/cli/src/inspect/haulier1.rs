@@ -179,6 +179,9 @@ fn with_frames(
             _ => frames.push(in_json(&frame)),
         }
     }
+    if frames.is_empty() {
+        return Err(DropReason::TooShort);
+    }
     fields.push(("sender", hex(&sender)));
     fields.push(("frames", frames.into()));
     Ok(of(packet, fields))
@@ -255,7 +258,7 @@ pub(super) fn refusal_in_json(reason: DropReason) -> Value {
 pub(super) fn refusal_in_words(reason: DropReason, bytes: usize) -> String {
     let sentence = match reason {
         DropReason::TooLong => "a datagram has at most 1200 bytes".into(),
-        DropReason::TooShort => "there is nothing to read".into(),
+        DropReason::TooShort => "there is nothing to read: no byte, or no frame".into(),
         DropReason::UnknownKind => "the first byte is none of 04 to 08 and 0c to 0f".into(),
         DropReason::WrongLength => "a request has 1200 bytes".into(),
         DropReason::Truncated => "the bytes end before the datagram does".into(),

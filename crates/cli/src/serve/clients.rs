@@ -16,6 +16,7 @@ use haulier_files::messages::Request;
 use haulier_files::pool::{PoolHandle, Wake};
 use haulier_files::reason::{NO_SUCH_FILE, NOT_ADMITTED, NOT_UNDERSTOOD};
 use haulier_files::session::{Giving, ServerLink, Upload};
+use haulier_view::Names;
 use serde_json::json;
 
 use super::Host;
@@ -32,6 +33,8 @@ pub(super) struct Clients<'a> {
     pub(super) server: &'a Server,
     pub(super) host: Host<'a>,
     pool: &'a PoolHandle,
+    /// What they are called where people look.
+    names: &'a Names,
     pub(super) report: &'a Report,
     pub(super) here: HashMap<ConnectionId, Client>,
     /// Uploads that have ended, until what is left of them is counted.
@@ -55,6 +58,7 @@ impl<'a> Clients<'a> {
         server: &'a Server,
         host: Host<'a>,
         pool: &'a PoolHandle,
+        names: &'a Names,
         report: &'a Report,
     ) -> Self {
         let (numbers, clients, files, bytes, cut_off) = (0, 0, 0, 0, 0);
@@ -62,6 +66,7 @@ impl<'a> Clients<'a> {
             server,
             host,
             pool,
+            names,
             report,
             here: HashMap::new(),
             settling: Vec::new(),
@@ -231,6 +236,7 @@ impl<'a> Clients<'a> {
             }
         };
         let number = client.number;
+        self.names.set(id, &format!("client {number} {wants}"));
         let text = format!("client {number} at {addr} {}", show_words(&wants));
         let fields = json!({ "client": number, "addr": addr.to_string() });
         self.report.event("connected", fields, &text);

@@ -28,12 +28,13 @@ use serde_json::json;
 pub(crate) use self::client::Sender;
 use self::clients::Clients;
 pub(crate) use self::host::Traffic;
-use crate::args::{ListenArgs, ServeArgs};
+use crate::args::{ListenArgs, LookArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::files;
 use crate::interrupt;
 use crate::keys;
 use crate::library;
+use crate::look::Look;
 use crate::report::Report;
 use crate::target::Target;
 use crate::units::show_bytes;
@@ -45,6 +46,7 @@ const HASH_DELAY: Duration = Duration::from_secs(2);
 /// What a server does for its clients, and until when.
 pub(crate) struct Host<'a> {
     pub(crate) listen: &'a ListenArgs,
+    pub(crate) look: &'a LookArgs,
     pub(crate) traffic: Traffic,
     pub(crate) library: Option<Arc<Library>>,
     pub(crate) inbox: Option<Inbox<Sender>>,
@@ -71,6 +73,7 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
     });
     let host = Host {
         listen: &args.listen,
+        look: &args.look,
         traffic: Traffic {
             max_rate_bps: args.rate.unwrap_or(u64::MAX),
             uplink: args.uplink,
@@ -100,9 +103,10 @@ impl Host<'_> {
         let (server, local, ticket) = host::start(self.listen, self.traffic, report)?;
         let pool = files::disk_pool(server.waker())?;
         self.announce(local, ticket, report)?;
+        let look = Look::start(self.look, server.clone(), report)?;
         self.library.iter().for_each(hash_later);
         let timeout = self.timeout;
-        let mut clients = Clients::new(&server, self, pool.handle(), report);
+        let mut clients = Clients::new(&server, self, pool.handle(), look.names(), report);
         while !interrupt::requested() && !clients.is_enough() {
             if clients.are_full() {
                 files::wait_for_disk();

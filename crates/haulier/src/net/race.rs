@@ -19,6 +19,21 @@ const NEXT_AFTER: Duration = Duration::from_millis(250);
 const MAX_REFUSALS: u8 = 2;
 
 /// A server address that was tried, and the result.
+///
+/// # Examples
+/// ```
+/// use haulier::Client;
+///
+/// /// For a screen that says "trying ..." behind each address.
+/// fn tried(client: &Client) -> Vec<String> {
+///     let line = |attempt: &haulier::Attempt| match &attempt.error {
+///         Some(error) => format!("{}: {error}", attempt.server),
+///         None => format!("{}: trying", attempt.server),
+///     };
+///     client.attempts().iter().map(line).collect()
+/// }
+/// # let _ = tried;
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Attempt {

@@ -18,6 +18,7 @@ use super::chunk::OpenChunk;
 use super::classes::ClassKey;
 use super::content::Content;
 use super::cut::{Cut, chunk_bytes, chunk_count};
+use crate::block_map::{BlockMap, MAX_AHEAD};
 use crate::transit::{ChunkAt, Ledger, Symbol};
 
 /// Chunks from the first that is not done to the last that is open, at most [H-4.2f].
@@ -415,6 +416,20 @@ impl SendBlock {
     pub(crate) fn received_bytes(&self) -> u64 {
         let open: usize = self.iter_open().map(OpenChunk::received_bytes).sum();
         self.done_bytes + open as u64
+    }
+
+    /// What is known of its chunks, and of the slices of the first `max_chunks` that are open.
+    pub(crate) fn map(&self, tag: u64, max_chunks: usize) -> BlockMap {
+        let ahead =
+            self.first.saturating_add(1)..self.chunks.min(self.first.saturating_add(MAX_AHEAD));
+        BlockMap {
+            tag,
+            chunks: self.chunks,
+            first: self.first,
+            done_ahead: ahead.filter(|&index| self.is_chunk_done(index)).collect(),
+            open: self.iter_open().take(max_chunks).map(OpenChunk::map).collect(),
+            open_chunks: self.open,
+        }
     }
 
     /// Memory held besides the bytes of a block that are all here, in bytes.

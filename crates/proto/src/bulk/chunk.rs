@@ -13,6 +13,7 @@ use super::cut::Cut;
 use super::loss::Losses;
 use super::repair::{MAX_REPAIR_SLICES, repair_count};
 use super::tuning::choice::NO_LOSS;
+use crate::block_map::{ChunkMap, SliceState};
 use crate::chunk::MAX_SLICES;
 use crate::transit::{ChunkAt, Fate, Ledger, Symbol};
 use crate::{BitSet, Instant};
@@ -279,6 +280,28 @@ impl OpenChunk {
 
     fn copy_mut(&mut self, symbol: Symbol) -> Option<&mut u8> {
         self.copies.as_mut().filter(|_| self.is_counted)?.get_mut(symbol.get())
+    }
+
+    /// What is known of each of its slices.
+    pub(crate) fn map(&self) -> ChunkMap {
+        let mut map = ChunkMap::new(self.at.index, self.cut.count());
+        for slice in 0..self.next_source.min(self.cut.count()) {
+            let is_lost =
+                self.lost.get(slice / 32).is_some_and(|word| word >> (slice % 32) & 1 != 0);
+            map.mark(
+                slice,
+                match (self.received.contains(slice), is_lost) {
+                    (true, _) => SliceState::Arrived,
+                    (false, true) => SliceState::Missing,
+                    (false, false) => SliceState::InFlight,
+                },
+            );
+        }
+        let repairs = self.next_repair.min(self.repairs);
+        let arrived = (0..repairs).filter(|&index| self.received.contains(MAX_SLICES + index));
+        map.repairs_arrived = u16::try_from(arrived.count()).unwrap_or(u16::MAX);
+        map.repairs_sent = u16::try_from(repairs).unwrap_or(u16::MAX);
+        map
     }
 
     /// Bytes that the receiver has, estimated from its slices.

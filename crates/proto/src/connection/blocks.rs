@@ -14,6 +14,7 @@ use super::{
     Block, BlockHandle, BlockNumber, BlockOptions, BlockProgress, Connection, Event, SendError,
 };
 use crate::Instant;
+use crate::block_map::BlockMap;
 use crate::bulk::Sender;
 use crate::fields::MAX_VARINT;
 use crate::incoming::{Delivery, Here, IncomingBlocks, IncomingConfig, ProgressDue};
@@ -77,6 +78,19 @@ impl Connection {
     pub fn receiving(&self) -> Option<BlockProgress> {
         let (tag, received, length) = self.blocks_in.as_ref()?.blocks.progress().next()?;
         Some(BlockProgress { tag, done: received, length })
+    }
+
+    /// The map of the block being sent: which of its chunks are done, and the slices of the first
+    /// `max_chunks` of those on the way. For people who look: it costs a copy of that size.
+    #[must_use]
+    pub fn sending_map(&self, max_chunks: usize) -> Option<BlockMap> {
+        self.blocks_out.map(max_chunks)
+    }
+
+    /// The same of the first block being received.
+    #[must_use]
+    pub fn receiving_map(&self, max_chunks: usize) -> Option<BlockMap> {
+        self.blocks_in.as_ref()?.blocks.map(max_chunks)
     }
 
     /// The progress of this block; `None` if it is finished.

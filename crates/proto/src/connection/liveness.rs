@@ -52,6 +52,11 @@ impl Liveness {
         }
     }
 
+    /// Since when there is the connection.
+    pub(super) const fn created(&self) -> Instant {
+        self.created
+    }
+
     /// Whether the peer was heard last so long ago that nothing is going on.
     pub(super) fn is_at_rest(&self, now: Instant) -> bool {
         now.since(self.last_received) >= REST

@@ -33,6 +33,7 @@ pub mod trace;
 mod transmit;
 mod verdicts;
 
+pub use crate::block_map::{BlockMap, ChunkMap, SliceState};
 pub use crate::channels::{Lane, LaneError, Order, Source};
 pub use crate::crypto::Suite;
 pub use crate::incoming::Delivery;
@@ -257,6 +258,12 @@ impl Connection {
         self.peer_reset_token.as_ref().map(|token| &***token)
     }
 
+    /// How long it had been there when it last had anything to do.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        self.now.since(self.liveness.created())
+    }
+
     /// The peer's address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
@@ -364,7 +371,6 @@ impl Connection {
 
     /// Memory that the peer makes this end hold, in bytes: blocks, packets and messages that are incomplete
     /// or not read yet, and many records of datagrams that it does not acknowledge.
-    #[doc(hidden)]
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.blocks_in.as_ref().map_or(0, |it| it.memory_bytes())

@@ -9,6 +9,7 @@ use super::here::Here;
 use super::slots::Slot;
 use super::{Control, IncomingBlocks};
 use crate::Instant;
+use crate::block_map::BlockMap;
 
 impl IncomingBlocks {
     /// The application has this block, or chunks of it. `is_heard` if the hello says so; otherwise a root
@@ -62,6 +63,11 @@ impl IncomingBlocks {
     /// Of each block in progress: its tag, bytes received in whole slices, and its length.
     pub(crate) fn progress(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         self.slots.blocks().map(|(_, it)| (it.tag, it.received_bytes(), it.length))
+    }
+
+    /// The map of the first of these.
+    pub(crate) fn map(&self, max_chunks: usize) -> Option<BlockMap> {
+        self.slots.blocks().next().map(|(_, block)| block.map(max_chunks))
     }
 
     /// Whether a block is in progress.

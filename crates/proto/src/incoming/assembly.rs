@@ -59,6 +59,11 @@ impl Assembly {
         &self.sources
     }
 
+    /// The repair slices that have arrived.
+    pub(super) const fn repairs(&self) -> &BitSet<8> {
+        &self.repairs
+    }
+
     /// Whether a repair slice is among the slices.
     pub(super) const fn has_repairs(&self) -> bool {
         !self.repairs.is_empty()

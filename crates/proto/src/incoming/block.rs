@@ -17,6 +17,7 @@ use super::pages::Pages;
 use super::spare::Spare;
 use super::{Fate, Fault, IncomingEvent, Work};
 use crate::Instant;
+use crate::block_map::{BlockMap, MAX_AHEAD};
 use crate::bulk::cut::{Cut, chunk_bytes, chunk_count};
 use crate::bulk::repair::repair_count;
 use crate::bulk::tree::{PAGE_VALUES, Value, chunk_value};
@@ -223,6 +224,20 @@ impl Block {
     /// Chunks that are open.
     pub(super) fn open_chunks(&self) -> u64 {
         self.open.len() as u64
+    }
+
+    /// What is known of its chunks, and of the slices of the first `max_chunks` that are open.
+    pub(super) fn map(&self, max_chunks: usize) -> BlockMap {
+        let (count, first) = (self.done.count(), self.done.first());
+        let ahead = first.saturating_add(1)..count.min(first.saturating_add(MAX_AHEAD));
+        BlockMap {
+            tag: self.tag,
+            chunks: count,
+            first,
+            done_ahead: ahead.filter(|&index| self.done.is_done(index)).collect(),
+            open: self.open.iter().take(max_chunks).map(|(&at, chunk)| chunk.map(at)).collect(),
+            open_chunks: self.open.len(),
+        }
     }
 
     /// Chunks that are whole and wait for their page.

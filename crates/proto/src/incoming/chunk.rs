@@ -9,9 +9,11 @@ use bytes::Bytes;
 
 use super::assembly::Assembly;
 use super::{Fate, Fault, Work};
+use crate::block_map::{ChunkMap, SliceState};
 use crate::bulk::cut::Cut;
 use crate::bulk::repair::repair_count;
 use crate::bulk::tree::Value;
+use crate::chunk::MAX_SLICES;
 use crate::wire::frames::{SliceFrame, SliceKind};
 
 /// Wrong chunks with repair slices after which only source slices are used (H-4.2i).
@@ -141,6 +143,27 @@ impl OpenChunk {
             State::Partial(assembly) => Some(assembly),
             State::Whole { .. } => None,
         }
+    }
+
+    /// What is known of each of its slices: one before the last that arrived, and not here, is missing.
+    pub(super) fn map(&self, index: u32) -> ChunkMap {
+        let assembly = match &self.state {
+            State::Partial(assembly) => assembly,
+            State::Whole { cut, .. } => {
+                let mut map = ChunkMap::new(index, cut.count());
+                (0..cut.count()).for_each(|slice| map.mark(slice, SliceState::Arrived));
+                return map;
+            }
+        };
+        let mut map = ChunkMap::new(index, assembly.cut().count());
+        let sources = assembly.sources();
+        let end = (0..MAX_SLICES).rev().find(|&slice| sources.contains(slice));
+        for slice in 0..end.map_or(0, |last| last + 1) {
+            let is_here = sources.contains(slice);
+            map.mark(slice, if is_here { SliceState::Arrived } else { SliceState::Missing });
+        }
+        map.repairs_arrived = u16::try_from(assembly.repairs().len()).unwrap_or(u16::MAX);
+        map
     }
 
     pub(super) fn held(&self) -> Held {

@@ -14,6 +14,7 @@ use super::announcement::Announcement;
 use super::block::{Block, BlockProgress, SendOptions, max_block_time};
 use super::pages::Pages;
 use crate::Instant;
+use crate::block_map::BlockMap;
 use crate::bulk::cut::SliceSize;
 use crate::bulk::tree::Value;
 use crate::bulk::{Credit, Known, RequestTrain, SendBlock, Sender, SenderConfig, SenderStats};
@@ -410,6 +411,13 @@ impl OutgoingBlocks {
             let block = &self.waiting.front()?.block;
             Some(BlockProgress::new(block.tag(), 0, block.length()))
         })
+    }
+
+    /// The map of the block that [`progress`](Self::progress) is of, once it is announced.
+    pub(crate) fn map(&self, max_chunks: usize) -> Option<BlockMap> {
+        let announced = self.announced.get(self.place(self.front?.number)?)?;
+        let sent = self.sender.as_ref()?.block(announced.number)?;
+        Some(sent.map(announced.block.tag(), max_chunks))
     }
 
     /// The progress of this block; `None` if it is finished.

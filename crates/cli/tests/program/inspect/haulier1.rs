@@ -174,3 +174,28 @@ fn check_frame(said: &Value, frame: &Value) {
         assert_eq!(said["bytes"], bytes, "{said}");
     }
 }
+
+/// Data of a server in mode `open` with these frames.
+fn open_data(frames: &[u8]) -> Vec<u8> {
+    let mut datagram = [&[0x0e][..], &[1; 8], &77_u32.to_le_bytes(), frames].concat();
+    let tag = haulier::proto::internals::open_tag(PROTOCOL, [2; 8], &datagram);
+    datagram.extend(tag);
+    datagram
+}
+
+/// The number of an arrival has 32 bits, and small ones once showed as no arrivals at all.
+#[test]
+fn arrivals_of_any_number_are_shown() {
+    for number in [0, 5, (1 << 31) - 1, 1 << 31, u32::MAX] {
+        let frame = [&[4][..], &number.to_le_bytes(), &9_u32.to_le_bytes(), &[0]].concat();
+        let said = inspect(&open_data(&frame), &[]);
+        assert_eq!(said["frames"][0]["arrivals"], json!([[number, 9]]), "{said}");
+    }
+}
+
+/// H-4a: no frame at all is dropped.
+#[test]
+fn data_without_a_frame_is_dropped() {
+    let said = inspect(&open_data(&[]), &[]);
+    assert_eq!(said, json!({ "ok": false, "wire": "haulier1", "drop": "too_short" }));
+}

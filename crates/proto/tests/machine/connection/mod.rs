@@ -7,6 +7,7 @@
 //! * `keys`: what two servers, or two copies of one, must not share; forgeries; a clock without a time;
 //! * `sources`: blocks from sources to sinks, chunk by chunk;
 //! * `line`: section 3.6, who waits for a seat;
+//! * `maps`: what people see of a block on its way;
 //! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing;
 //! * `trace`: what a connection writes down about itself;
 //! * `workers`: a server of several workers, call by call.
@@ -19,6 +20,7 @@ mod hostile;
 mod keys;
 mod life;
 mod line;
+mod maps;
 mod sources;
 mod trace;
 mod traffic;

@@ -1,0 +1,15 @@
+//! How to look at what is going on: of every command with a connection.
+
+use std::net::SocketAddr;
+
+use crate::units;
+
+/// A page or a screen of what is going on.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "To look at it")]
+pub(crate) struct LookArgs {
+    /// Show what is going on in a browser, at this address: 127.0.0.1:8080, or port 0 for any. Also
+    /// /snapshot.json, and /metrics for Prometheus. Whoever reaches the address sees who is there.
+    #[arg(long, value_name = "ADDR", value_parser = units::address)]
+    pub(crate) view: Option<SocketAddr>,
+}

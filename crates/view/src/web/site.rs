@@ -1,0 +1,168 @@
+//! Files that are in the program, at the address they are asked at.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+
+use super::{Answers, Body, Door, accept};
+
+/// How often the server looks whether its user wants out.
+const TURN: Duration = Duration::from_millis(100);
+
+/// Files to serve.
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    files: &'static [(&'static str, &'static [u8])],
+}
+
+impl Site {
+    /// Names and contents; `index.html` is at `/`.
+    #[must_use]
+    pub const fn new(files: &'static [(&'static str, &'static [u8])]) -> Self {
+        Self { files }
+    }
+
+    /// Serves them, until `is_over` says so, which it asks ten times a second.
+    ///
+    /// # Errors
+    /// The system's error, if it cannot listen any more.
+    pub fn serve(self, listener: TcpListener, is_over: impl Fn() -> bool) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let at = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let (door, files) = (Door::new(), Files { site: self, guard: Guard { at } });
+            while !is_over() {
+                if let Some((stream, _)) = accept(&listener, TURN).await {
+                    door.serve(stream, files);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The file at this path.
+    pub(crate) fn answer(&self, path: &str) -> Response<Body> {
+        let name = match path {
+            "/" => "index.html",
+            path => path.trim_start_matches('/'),
+        };
+        match self.files.iter().find(|(file, _)| *file == name) {
+            Some(&(name, bytes)) => full(StatusCode::OK, type_of(name), Bytes::from_static(bytes)),
+            None => plain(StatusCode::NOT_FOUND, "there is no such page"),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Files {
+    site: Site,
+    guard: Guard,
+}
+
+impl Answers for Files {
+    fn answer(&self, request: &Request<Incoming>) -> Response<Body> {
+        let refused = self.guard.refusal(request.method(), request.headers());
+        refused.unwrap_or_else(|| self.site.answer(request.uri().path()))
+    }
+}
+
+/// Who is answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guard {
+    /// Where the server is.
+    pub(crate) at: SocketAddr,
+}
+
+impl Guard {
+    /// What somebody is told who is not answered.
+    pub(crate) fn refusal(&self, method: &Method, headers: &HeaderMap) -> Option<Response<Body>> {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        if !host.is_some_and(|host| is_here(self.at, host)) {
+            let what = "this host has another name: use its number";
+            return Some(plain(StatusCode::MISDIRECTED_REQUEST, what));
+        }
+        let is_read = [Method::GET, Method::HEAD].contains(method);
+        (!is_read).then(|| plain(StatusCode::METHOD_NOT_ALLOWED, "GET or HEAD"))
+    }
+}
+
+/// Whether a `Host` header means the address that the server is at: by number, or `localhost` for loopback.
+fn is_here(at: SocketAddr, host: &str) -> bool {
+    let named = host.strip_prefix("localhost").and_then(|port| port.strip_prefix(':'));
+    if at.ip().is_loopback() && named.and_then(|port| port.parse().ok()) == Some(at.port()) {
+        return true;
+    }
+    let is_ours = |ip: IpAddr| at.ip().is_unspecified() || ip == at.ip();
+    host.parse::<SocketAddr>().is_ok_and(|host| host.port() == at.port() && is_ours(host.ip()))
+        || host.parse::<IpAddr>().is_ok_and(|ip| at.port() == 80 && is_ours(ip))
+}
+
+fn type_of(name: &str) -> &'static str {
+    match name.rsplit('.').next() {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("wasm") => "application/wasm",
+        _ => "application/octet-stream",
+    }
+}
+
+pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
+    full(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
+}
+
+/// An answer that is here already.
+pub(crate) fn full(status: StatusCode, content_type: &'static str, bytes: Bytes) -> Response<Body> {
+    with_body(status, content_type, Full::new(bytes).boxed_unsync())
+}
+
+pub(crate) fn with_body(
+    status: StatusCode,
+    content_type: &'static str,
+    body: Body,
+) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    // Nothing is fetched from elsewhere, and no text becomes a script.
+    let policy = "default-src 'self' data:; script-src 'self' 'wasm-unsafe-eval'";
+    let headers = [
+        (CONTENT_TYPE, content_type),
+        (CACHE_CONTROL, "no-cache"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CONTENT_SECURITY_POLICY, policy),
+    ];
+    for (name, value) in headers {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page from elsewhere whose name somebody points here would read who plays.
+    #[test]
+    fn a_request_for_another_host_is_not_for_us() {
+        let at = "127.0.0.1:8080".parse().unwrap();
+        for host in ["127.0.0.1:8080", "localhost:8080"] {
+            assert!(is_here(at, host), "{host}");
+        }
+        for host in ["evil.example:8080", "127.0.0.1", "127.0.0.1:80", "localhost", "[::1]:8080"] {
+            assert!(!is_here(at, host), "{host}");
+        }
+        let everywhere = "0.0.0.0:80".parse().unwrap();
+        assert!(is_here(everywhere, "192.0.2.7") && is_here(everywhere, "192.0.2.7:80"));
+        assert!(!is_here(everywhere, "localhost:80") && !is_here(everywhere, "evil.example"));
+    }
+}
