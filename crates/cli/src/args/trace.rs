@@ -12,9 +12,9 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) keylog: Option<PathBuf>,
 
-    /// Write what the connections do, datagram by datagram, to this file, in qlog: the format of QUIC's viewers,
-    /// such as qvis. A server's has all of its connections. What is in it is replaced, and it takes some 300
-    /// bytes a datagram.
+    /// Write what the connections do, datagram by datagram, to this file, in qlog: the format of QUIC's
+    /// viewers, such as qvis. A server's has all of its connections. What is in it is replaced, and it takes
+    /// some 300 bytes a datagram.
     #[arg(long, value_name = "FILE")]
     pub(crate) qlog: Option<PathBuf>,
 

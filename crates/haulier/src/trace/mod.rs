@@ -9,7 +9,7 @@
 //! | sink | what it writes |
 //! |---|---|
 //! | [`KeyLog`] | the secrets of connections, for whoever has to read a capture of them |
-//! | `Spans`, feature `tracing` | spans and events of the crate `tracing`; clients and servers use it by themselves |
+//! | `Spans`, feature `tracing` | spans and events of that crate; clients and servers use it by themselves |
 //! | `Qlog`, feature `qlog` | everything else, in the trace format of the QUIC world |
 //!
 //! ```
