@@ -63,7 +63,8 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
     report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
-    let _look = Look::start(&args.look, client.clone(), report)?;
+    let _look =
+        Look::start(&args.look, client.clone(), format!("to {addr}").as_str().into(), report)?;
     let Some(giving) = Giving::new(&library, pool.handle(), GiverConfig::new(Start::WhenAsked), "")
     else {
         return Err(Failure::Usage("nothing in there can be sent".into()));

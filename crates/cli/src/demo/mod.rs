@@ -33,6 +33,11 @@ pub(crate) fn run(args: &DemoArgs, report: &Report) -> Result<(), Failure> {
     announce(args, &link, data.len(), report);
     match args.wire {
         Wire::Haulier1 => haulier1::run(args, &link, &data, report),
+        Wire::Article if args.look.tui || args.look.view.is_some() => Err(Failure::Usage(
+            "the wire of the articles is no connection to look at: leave --tui and --view out, its map is \
+             drawn anyway"
+                .into(),
+        )),
         Wire::Article => article::run(args, &link, &data, report),
     }
 }

@@ -64,7 +64,8 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
     report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
-    let _look = Look::start(&args.look, client.clone(), report)?;
+    let _look =
+        Look::start(&args.look, client.clone(), format!("from {addr}").as_str().into(), report)?;
     let replace = if args.force || matches!(target, Some(Target::Stream(..))) {
         Replace::File
     } else {

@@ -103,7 +103,8 @@ impl Host<'_> {
         let (server, local, ticket) = host::start(self.listen, self.traffic, report)?;
         let pool = files::disk_pool(server.waker())?;
         self.announce(local, ticket, report)?;
-        let look = Look::start(self.look, server.clone(), report)?;
+        let look =
+            Look::start(self.look, server.clone(), format!("at {local}").as_str().into(), report)?;
         self.library.iter().for_each(hash_later);
         let timeout = self.timeout;
         let mut clients = Clients::new(&server, self, pool.handle(), look.names(), report);
