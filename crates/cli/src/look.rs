@@ -39,9 +39,6 @@ impl Look {
         report: &Report,
     ) -> Result<Self, Failure> {
         let (subject, names) = (subject.into(), Names::new());
-        if args.tui {
-            tui::check(report)?;
-        }
         let view = match args.view {
             Some(at) => Some(view(at, subject.clone(), &names, report)?),
             None => None,
@@ -64,6 +61,12 @@ impl Look {
     pub(crate) const fn names(&self) -> &Names {
         &self.names
     }
+}
+
+/// Whether it can be looked at as the arguments ask: to be asked before anything is begun. `takes_output` if
+/// standard output is for the file.
+pub(crate) fn check(args: &LookArgs, takes_output: bool, report: &Report) -> Result<(), Failure> {
+    if args.tui { tui::check(takes_output, report) } else { Ok(()) }
 }
 
 fn view(

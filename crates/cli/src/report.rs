@@ -35,14 +35,13 @@ struct Kept {
 const MAX_LINES: usize = 1000;
 
 impl Lines {
-    /// Keeps a line. Returns whether it does, and does not have to be printed.
-    pub(crate) fn push(&self, line: &str) -> bool {
+    /// Keeps lines. Returns whether it does, and they do not have to be printed.
+    pub(crate) fn push(&self, text: &str) -> bool {
         let mut kept = self.lock();
         if !kept.is_released {
-            if kept.lines.len() >= MAX_LINES {
-                kept.lines.pop_front();
-            }
-            kept.lines.push_back(line.to_owned());
+            kept.lines.extend(text.lines().map(str::to_owned));
+            let first = kept.lines.len().saturating_sub(MAX_LINES);
+            kept.lines.drain(..first);
         }
         !kept.is_released
     }
@@ -88,11 +87,6 @@ impl Report {
         Self { json, to_stderr, screen, bar, last_progress: Cell::new(None) }
     }
 
-    /// Whether standard output is for people.
-    pub(crate) const fn is_for_people(&self) -> bool {
-        !self.json && !self.to_stderr
-    }
-
     /// From now on lines are kept, until they are released.
     pub(crate) fn divert(&self) -> Lines {
         self.finish_bar();
@@ -130,7 +124,7 @@ impl Report {
 
     /// A line as it is: for output that is neither event nor sentence.
     pub(crate) fn print(&self, line: &str) {
-        if line.lines().fold(false, |is_kept, line| self.is_kept(line) || is_kept) {
+        if self.is_kept(line) {
             return;
         }
         let print = || {

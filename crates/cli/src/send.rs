@@ -25,7 +25,7 @@ use crate::fetch::outcome::show_detail;
 use crate::files;
 use crate::interrupt;
 use crate::library;
-use crate::look::Look;
+use crate::look::{self, Look};
 use crate::report::Report;
 use crate::trace::Traces;
 use crate::units::{in_millis, show_bytes, show_words};
@@ -40,6 +40,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
+    look::check(&args.look, false, report)?;
     let (paths, ticket) = split(args)?;
     if args.name.is_some() && paths.len() != 1 {
         return Err(Failure::Usage("--name is for one file: there are several".into()));

@@ -44,7 +44,6 @@ impl Tui {
         title: Title<'_>,
         report: &Report,
     ) -> Result<Self, Failure> {
-        check(report)?;
         let terminal = ratatui::try_init().map_err(|error| {
             Failure::Io(format!("this terminal cannot be drawn on: {}", plain(&error)))
         })?;
@@ -84,14 +83,14 @@ impl Drop for Tui {
     }
 }
 
-/// Whether there is a terminal to draw on.
-pub(crate) fn check(report: &Report) -> Result<(), Failure> {
-    let what = if report.is_json() {
-        "--tui draws for people, and --json prints for programs: leave one out"
-    } else if !report.is_for_people() {
-        "--tui draws on standard output, which is taken by data"
-    } else if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+/// Whether there is a terminal to draw on. `takes_output` if standard output is for the file.
+pub(crate) fn check(takes_output: bool, report: &Report) -> Result<(), Failure> {
+    let what = if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         "--tui needs a terminal, for its picture and its keys: leave it out, or look by --view 127.0.0.1:0"
+    } else if report.is_json() {
+        "--tui draws for people, and --json prints for programs: leave one out"
+    } else if takes_output {
+        "--tui draws on standard output, which -o - takes for the file: leave one out"
     } else {
         return Ok(());
     };
@@ -123,6 +122,8 @@ fn run(
     screen: &mut Screen,
     over: &AtomicBool,
 ) -> io::Result<()> {
+    // Some terminals have one screen alone, and what was on it.
+    terminal.clear()?;
     let mut next = Instant::now();
     while !over.load(Ordering::Acquire) {
         let now = Instant::now();

@@ -157,7 +157,8 @@ impl Screen {
         // Narrow ones have what matters most.
         let columns = match area.width {
             0..50 => 3,
-            50..90 => 5,
+            50..96 => 4,
+            96..124 => 6,
             _ => 8,
         };
         let head = ["client", "progress", "rate", "", "delay", "loss", "in flight", "memory"];
@@ -199,7 +200,7 @@ impl Screen {
             row.name.clone(),
             progress,
             rate(row.rate_bps),
-            history.map_or_else(String::new, |history| small_curve(history)),
+            history.map_or_else(String::new, small_curve),
             row.rtt.map_or_else(|| "-".into(), |rtt| format!("{:.1} ms", rtt.as_secs_f64() * 1e3)),
             format!("{:.1} %", row.loss * 100.0),
             row.in_flight.to_string(),
