@@ -389,6 +389,15 @@ def main():
         ), responses
         assert done["kinds"]["slice"]["datagrams"] > 90, done
 
+    sealed, keys, path = [directory / name for name in ("keyed.pcap", "keys", "opened.pcap")]
+    sealing = ["--pcap", sealed, "--sealed", "--keylog", keys]
+    run([program, "playground", "--scene", scene, *sealing])
+    _, done = inspected(program, sealed, "--keylog", keys, "--write", path)
+    assert done["opened"] > 100 and done["no_key"] + done["wrong_key"] == 0, done
+    shown = wireshark.read(path)
+    assert compare("opened", inspected(program, path)[0], shown) > 3000
+    assert any("repair_slice" in packet.get("haulier.frame", []) for packet in shown.values())
+
     path = directory / "golden.pcap"
     datagrams = golden()
     capture(path, datagrams)

@@ -40,7 +40,10 @@ pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
     let workspace = shell.workspace;
     let program = program(shell)?;
     let built = workspace.target.join("book-checked");
-    build(shell, &program, &workspace.root.join("crates/playground/page"), &built)?;
+    let page = workspace.target.join("book-playground");
+    empty(&page)?;
+    playground::copy_page(shell, &page)?;
+    build(shell, &program, &page, &built)?;
     let count = links::check(&built)?;
     println!("book: {count} links lead somewhere");
     Numbers::read(&workspace.root)?.check(|arguments| shell.output(&program, arguments))

@@ -57,14 +57,20 @@ pub(crate) fn build(shell: &Shell<'_>) -> Result<PathBuf, Stop> {
     fs::create_dir_all(&page).map_err(|error| broken(&page, &error))?;
     let bindgen = "run --locked --manifest-path crates/playground/bindgen/Cargo.toml";
     shell.cargo(&format!("{bindgen} -- {} {}", engine.display(), page.display()))?;
+    copy_page(shell, &page)?;
+    Ok(page)
+}
+
+/// Copies all of the page but its engine.
+pub(crate) fn copy_page(shell: &Shell<'_>, page: &Path) -> Result<(), Stop> {
     let source = shell.workspace.root.join("crates/playground/page");
     for file in fs::read_dir(&source).map_err(|error| broken(&source, &error))?.flatten() {
-        copy(&file.path(), &page)?;
+        copy(&file.path(), page)?;
     }
     for name in SHARED {
-        copy(&shell.workspace.root.join("crates/view/page").join(name), &page)?;
+        copy(&shell.workspace.root.join("crates/view/page").join(name), page)?;
     }
-    Ok(page)
+    Ok(())
 }
 
 fn copy(from: &Path, page: &Path) -> Result<(), Stop> {

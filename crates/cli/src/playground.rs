@@ -8,6 +8,7 @@ use std::io::{self, BufWriter};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
+use haulier::trace::key_log_line;
 use haulier_capture::CaptureWriter;
 use haulier_capture::layers::UdpDatagram;
 use haulier_lab::figures;
@@ -63,20 +64,26 @@ fn play(scene: &Scene, args: &PlaygroundArgs, report: &Report) -> Result<(), Fai
         fs::write(path, picture).map_err(|error| Failure::file(path, &error))?;
     }
     if let Some(path) = &args.pcap {
-        capture(scene, args.sealed, path).map_err(|error| Failure::file(path, &error))?;
+        let keys =
+            capture(scene, args.sealed, path).map_err(|error| Failure::file(path, &error))?;
+        if let Some(path) = &args.keylog {
+            fs::write(path, keys).map_err(|error| Failure::file(path, &error))?;
+        }
     }
     report.event("done", json!({ "ok": true }), "");
     Ok(())
 }
 
-/// Writes the datagrams of all senders in the order of their times. The simulation begins in 1970.
-fn capture(scene: &Scene, is_sealed: bool, path: &Path) -> io::Result<()> {
-    let mut all = Vec::new();
+/// Writes the datagrams of all senders in the order of their times. The simulation begins in 1970. Returns
+/// the key log, of which there is nothing to hide: the seed has it too.
+fn capture(scene: &Scene, is_sealed: bool, path: &Path) -> io::Result<String> {
+    let (mut all, mut keys) = (Vec::new(), String::new());
     for (lane, &sender) in (0..).zip(&scene.senders) {
         let [server, client] =
             [1, 2].map(|host| SocketAddr::from(([10, 0, lane, host], CAPTURED_PORT)));
-        let captured = scene.capture(sender, is_sealed).into_iter();
-        all.extend(captured.map(|captured| match captured.is_down {
+        let captured = scene.capture(sender, is_sealed);
+        keys.extend(captured.secrets.iter().map(key_log_line));
+        all.extend(captured.datagrams.into_iter().map(|captured| match captured.is_down {
             true => (captured.at, server, client, captured.datagram),
             false => (captured.at, client, server, captured.datagram),
         }));
@@ -89,7 +96,8 @@ fn capture(scene: &Scene, is_sealed: bool, path: &Path) -> io::Result<()> {
         let datagram = UdpDatagram { source, destination, traffic_class, hops, payload };
         writer.write(u64::try_from(at.as_nanos()).unwrap_or(u64::MAX), &datagram)?;
     }
-    writer.finish()
+    writer.finish()?;
+    Ok(keys)
 }
 
 fn fields(take: &Take) -> Value {

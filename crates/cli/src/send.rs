@@ -56,7 +56,7 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
         .with_max_rate_bps(args.rate.unwrap_or(u64::MAX))
         .with_urgency(args.urgency.into())
         .with_max_block_bytes(0);
-    Traces::open(&args.connect.trace, report)?.of_client(&mut access.connect);
+    Traces::of_client(&args.connect.trace, &mut access.connect, report)?;
     let started = Instant::now();
     let client = join(&access, args.connect.answer(), report)?;
     let connect = started.elapsed();

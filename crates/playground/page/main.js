@@ -114,6 +114,7 @@ function step(forward) {
 function choose(name, is_switched) {
   lesson = lessons.find((one) => one.name === name);
   $("#lesson").value = lesson?.name ?? "";
+  $("#hint").hidden = Boolean(lesson);
   $("#story").hidden = !lesson;
   $("#story").textContent = lesson?.story ?? "";
   $("#switch-row").hidden = !lesson?.switched;

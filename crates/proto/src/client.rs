@@ -28,6 +28,19 @@ use crate::{Batch, DropCounts, DropReason, Ecn, FourTuple, Instant, Machine, Pla
 use handshake::{Handshake, Progress};
 
 /// What a client proves to the server.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::client::Credentials;
+/// use haulier_proto::credentials::{Secret, Ticket, TicketAccess};
+///
+/// let ticket = Ticket::new(vec!["192.0.2.7:4016".parse()?], 7, TicketAccess::Open)?;
+/// assert!(matches!(Credentials::from(&ticket), Credentials::Open));
+/// // Without a ticket: the same 32 bytes at both ends.
+/// let by_hand = Credentials::Secret { secret: Secret::from_bytes([7; 32]), identity: None };
+/// # let _ = by_hand;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Credentials {

@@ -1,6 +1,14 @@
 //! How much of the link a block may take: set by the application, followed by the sender.
 
 /// How much of the link a block may take.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::{ConnectionConfig, Urgency};
+///
+/// // For who waits and does nothing else. When play begins: `set_urgency(Urgency::DuringPlay)`.
+/// assert_eq!(ConnectionConfig::default().urgency, Urgency::LoadScreen);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Urgency {

@@ -31,6 +31,10 @@ pub(crate) struct PlaygroundArgs {
     /// In that capture haulier/1 is encrypted, as with a ticket, and not in mode `open`.
     #[arg(long, requires = "pcap")]
     pub(crate) sealed: bool,
+
+    /// Write the keys of that capture to this file, for `inspect --pcap FILE --keylog`.
+    #[arg(long, value_name = "FILE", requires = "sealed")]
+    pub(crate) keylog: Option<PathBuf>,
 }
 
 fn scene(text: &str) -> Result<Scene, SceneError> {

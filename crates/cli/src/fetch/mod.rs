@@ -57,7 +57,7 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
         .with_idle_timeout(args.connect.patience())
         .with_delivery(Delivery::Chunks)
         .with_max_block_bytes(MAX_BLOCK_BYTES);
-    Traces::open(&args.connect.trace, report)?.of_client(&mut access.connect);
+    Traces::of_client(&args.connect.trace, &mut access.connect, report)?;
     let started = Instant::now();
     let client = files::join(&access, report)?;
     let connect = started.elapsed();

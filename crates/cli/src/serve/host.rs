@@ -53,10 +53,10 @@ pub(super) fn start(
         true => addresses::reachable(local),
         false => args.address.clone(),
     };
-    let traces = Traces::open(&args.trace, report)?;
     let mut config = config(args, traffic, credentials, reachable.clone());
-    config.connection = traces.settings(config.connection);
-    let server = traces.of_server(listen.workers(workers(args))).start(config)?;
+    let listen = listen.workers(workers(args));
+    let listen = Traces::of_server(&args.trace, listen, &mut config.connection, report)?;
+    let server = listen.start(config)?;
     if args.workers.is_some_and(|wanted| usize::from(wanted) != server.workers()) {
         report.warning("this system does not divide a port between sockets: there is one worker");
     }

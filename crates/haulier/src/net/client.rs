@@ -109,6 +109,12 @@ impl Client {
     ) -> Result<Self, ConnectError> {
         let connect = to.try_into().map_err(Into::into)?;
         connect.check()?;
+        #[cfg(feature = "tracing")]
+        let connect = {
+            let mut connect = connect;
+            connect.sinks.add_spans(&mut connect.connection);
+            connect
+        };
         let (clock, drive) = (Clock::start(), connect.drive);
         let asking = Asking::new(clock.now(), connect, haulier_udp::seed()?, aes())?;
         let handle = Handle::start(asking, clock, None, drive).map_err(|error| match error {

@@ -12,6 +12,21 @@ use haulier_proto::credentials::{ConnectTokenError, IssueError, TicketError};
 use super::race::Attempt;
 
 /// The driver of a client or server has ended, and there will be no more events.
+///
+/// # Examples
+/// ```
+/// use haulier::{Client, Event, NetworkError};
+///
+/// /// Only this ends a game's network for good; whatever a peer or a link does comes as an event.
+/// fn frame(client: &Client) -> Result<Vec<Event>, NetworkError> {
+///     let mut events = Vec::new();
+///     while let Some(event) = client.poll()? {
+///         events.push(event);
+///     }
+///     Ok(events)
+/// }
+/// # let _ = frame;
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
@@ -30,6 +45,18 @@ pub enum NetworkError {
 }
 
 /// Why there is no client.
+///
+/// # Examples
+/// ```
+/// use haulier::{Client, ConnectError};
+///
+/// // The message says what to do; a program can tell the causes apart.
+/// match Client::connect("no ticket") {
+///     Err(ConnectError::Ticket(error)) => println!("copy the whole line: {error}"),
+///     Err(other) => println!("{other}"),
+///     Ok(_) => unreachable!("this is no ticket"),
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -83,6 +110,16 @@ impl From<Infallible> for ConnectError {
 }
 
 /// Why there is no server.
+///
+/// # Examples
+/// ```
+/// use haulier::{ListenError, Server, ServerConfig, ServerCredentials};
+///
+/// let mut config = ServerConfig::new(7, ServerCredentials::default());
+/// config.connection.max_rate_bps = 0;
+/// let refused = Server::bind("127.0.0.1:0", config);
+/// assert!(matches!(refused, Err(ListenError::Config(_)))); // and its message names the setting
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
@@ -108,6 +145,21 @@ pub enum ListenError {
 }
 
 /// Why a client or server did not finish.
+///
+/// # Examples
+/// ```
+/// use haulier::{Client, FinishError};
+/// use std::time::Duration;
+///
+/// fn leave(client: Client) {
+///     match client.finish(Duration::from_secs(5)) {
+///         Ok(reason) => println!("{reason}"),
+///         Err(FinishError::TimedOut) => println!("the last words may be lost"),
+///         Err(error) => println!("{error}"),
+///     }
+/// }
+/// # let _ = leave;
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FinishError {
@@ -120,6 +172,16 @@ pub enum FinishError {
 }
 
 /// Why a connect token cannot be made.
+///
+/// # Examples
+/// ```
+/// use haulier::{IssueTokenError, TokenClaims, TokenKey, TokenServers, issue_token, random_secret};
+///
+/// let key = TokenKey { id: 1, key: random_secret()? };
+/// let claims = TokenClaims::new(60, 60, TokenServers::Every); // it would expire at once
+/// assert!(matches!(issue_token(&key, 7, &claims), Err(IssueTokenError::Claims(_))));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IssueTokenError {

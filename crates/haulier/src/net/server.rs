@@ -125,7 +125,16 @@ impl Listen {
     ///
     /// # Errors
     /// [`ListenError`].
-    pub fn start(self, mut config: ServerConfig) -> Result<Server, ListenError> {
+    pub fn start(
+        #[cfg_attr(
+            not(feature = "tracing"),
+            expect(unused_mut, reason = "its sinks do not change")
+        )]
+        mut self,
+        mut config: ServerConfig,
+    ) -> Result<Server, ListenError> {
+        #[cfg(feature = "tracing")]
+        self.sinks.add_spans(&mut config.connection);
         haulier_proto::prepare();
         config.connection = over_sockets(config.connection);
         let (clock, local) = (Clock::start(), self.socket.local_addr());

@@ -5,6 +5,10 @@
 
 use std::sync::{Arc, Mutex};
 
+#[cfg(feature = "tracing")]
+use haulier_proto::connection::ConnectionConfig;
+#[cfg(feature = "tracing")]
+use haulier_proto::connection::trace::TraceLevel;
 use haulier_proto::connection::trace::Traced;
 use haulier_proto::server::ConnectionId;
 
@@ -19,6 +23,16 @@ haulier_core::debug_as! { Sinks: |sinks| count = sinks.0.len() }
 impl Sinks {
     pub(crate) fn push(&mut self, sink: impl TraceSink + 'static) {
         self.0.push(Arc::new(Mutex::new(sink)));
+    }
+
+    /// Adds what a subscriber of `tracing` wants, and sets the settings of connections to it.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn add_spans(&mut self, connection: &mut ConnectionConfig) {
+        let wanted = crate::trace::Spans::wanted();
+        if wanted > TraceLevel::Off {
+            connection.trace = connection.trace.max(wanted);
+            self.push(crate::trace::Spans::new());
+        }
     }
 
     pub(crate) const fn is_empty(&self) -> bool {

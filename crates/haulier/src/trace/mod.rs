@@ -9,6 +9,8 @@
 //! | sink | what it writes |
 //! |---|---|
 //! | [`KeyLog`] | the secrets of connections, for whoever has to read a capture of them |
+//! | `Spans`, feature `tracing` | spans and events of that crate; clients and servers use it by themselves |
+//! | `Qlog`, feature `qlog` | everything else, in the trace format of the QUIC world |
 //!
 //! ```
 //! use haulier::trace::{TraceEvent, TraceLevel, TraceSink, Traced};
@@ -31,12 +33,20 @@
 //! ```
 
 mod key_log;
+#[cfg(feature = "qlog")]
+mod qlog;
+#[cfg(feature = "tracing")]
+mod spans;
 
 pub use haulier_proto::connection::trace::{
     DatagramKind, LossReason, SliceSort, TraceDatagram, TraceEvent, TraceFrame, TraceLevel,
     TraceMeasures, TraceParameters, TraceSecret, Traced,
 };
 pub use key_log::{KeyLog, key_log_line};
+#[cfg(feature = "qlog")]
+pub use qlog::{Qlog, VantagePoint};
+#[cfg(feature = "tracing")]
+pub use spans::Spans;
 
 use haulier_proto::server::ConnectionId;
 

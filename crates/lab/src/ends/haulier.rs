@@ -2,6 +2,7 @@
 
 use haulier_proto::Instant;
 use haulier_proto::client::ClientConfig;
+use haulier_proto::connection::trace::{TraceEvent, TraceSecret};
 use haulier_proto::connection::{Block, CloseReason, Connection, Event};
 use haulier_proto::server::ServerConfig;
 use haulier_sim::hosts::{ClientHost, Listener, Script, ServerHost};
@@ -57,6 +58,19 @@ impl Haulier {
         client.start.seed = keys[1];
         let client = world.add_behind(reading.socket(client, seed), at_client, homes.client);
         Self { server, client }
+    }
+
+    /// The client's secrets, if its connection hands them out: once.
+    pub(crate) fn take_secrets(&self, world: &mut World) -> Vec<TraceSecret> {
+        world.act(self.client, |host, _| {
+            let client = host.inner.client.iter_mut();
+            let events = client.flat_map(|client| std::iter::from_fn(|| client.poll_trace()));
+            let secrets = events.filter_map(|traced| match traced.event {
+                TraceEvent::Secret(secret) => Some(secret),
+                _ => None,
+            });
+            secrets.collect()
+        })
     }
 
     fn connection<'w>(&self, world: &'w World) -> Option<&'w Connection> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use haulier_proto::Instant;
+use haulier_proto::connection::trace::TraceSecret;
 use haulier_proto::connection::{Block, ConnectionConfig};
 use haulier_sim::hosts::{Keyed, configs};
 use haulier_sim::link::UDP_IP_OVERHEAD;
@@ -13,7 +14,7 @@ use super::article::Article;
 use super::fault::Mute;
 use super::fragments::{self, Fragments};
 use super::reading::{self, Content};
-use super::{Captured, Fault, Kind, Outcome, Row, Scene, Sender, Take};
+use super::{Capture, Captured, Fault, Kind, Outcome, Row, Scene, Sender, Take};
 use crate::ends::{Ends as _, Haulier, Homes, Reading, addresses};
 use crate::rivals::cubic::CubicSender;
 use crate::rivals::{MSS, TcpReceiver};
@@ -31,9 +32,9 @@ pub(super) fn play(scene: &Scene, sender: Sender) -> Take {
 }
 
 /// The datagrams of a lane that its client sends, and those that reach it; its connection is of this mode.
-pub(super) fn capture(scene: &Scene, sender: Sender, keyed: Keyed) -> Vec<Captured> {
-    let sights = run(scene, sender, keyed).1.into_iter();
-    let at_client = sights.filter(|sight| sight.host == CLIENT);
+pub(super) fn capture(scene: &Scene, sender: Sender, keyed: Keyed) -> Capture {
+    let (_, sights, secrets) = run(scene, sender, keyed);
+    let at_client = sights.into_iter().filter(|sight| sight.host == CLIENT);
     let captured = at_client.filter_map(|sight| {
         let is_down = match sight.stage {
             Stage::Sent(_) => false,
@@ -42,10 +43,10 @@ pub(super) fn capture(scene: &Scene, sender: Sender, keyed: Keyed) -> Vec<Captur
         };
         Some(Captured { at: sight.at.since(Instant::ZERO), is_down, datagram: sight.datagram })
     });
-    captured.collect()
+    Capture { datagrams: captured.collect(), secrets }
 }
 
-fn run(scene: &Scene, sender: Sender, keyed: Keyed) -> (Take, Vec<Sight>) {
+fn run(scene: &Scene, sender: Sender, keyed: Keyed) -> (Take, Vec<Sight>, Vec<TraceSecret>) {
     let mut world = World::new(scene.seed).watched();
     let access = Access::from(scene.link());
     let homes = Homes::new(&mut world, &Access::default(), &access);
@@ -74,7 +75,7 @@ fn run(scene: &Scene, sender: Sender, keyed: Keyed) -> (Take, Vec<Sight>) {
         over: over.map(since_start),
         hash: world.trace().hash(),
     };
-    (take, sights)
+    (take, sights, ends.take_secrets(&mut world))
 }
 
 /// The two ends, of any wire.
@@ -94,8 +95,10 @@ impl Ends {
     ) -> Self {
         match sender {
             Sender::Haulier => {
+                let has_secrets = keyed == Keyed::Secret;
+                let connection = ConnectionConfig::default().with_trace_secrets(has_secrets);
                 let keys = [78, 77].map(|purpose| Rng::stream(scene.seed, purpose).key());
-                let configs = configs(keyed, ConnectionConfig::default());
+                let configs = configs(keyed, connection);
                 let once = (Reading::default(), scene.seed);
                 let block = Block::new(1, block);
                 let ends = Haulier::new(world, homes, (configs, keys), &block, once);
@@ -118,6 +121,13 @@ impl Ends {
                 let receiver = TcpReceiver::new(at_server);
                 Self::Tcp(world.add_behind(receiver, at_client, homes.client), scene.bytes)
             }
+        }
+    }
+
+    fn take_secrets(&self, world: &mut World) -> Vec<TraceSecret> {
+        match self {
+            Self::Haulier(ends) => ends.take_secrets(world),
+            _ => Vec::new(),
         }
     }
 

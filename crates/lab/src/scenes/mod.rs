@@ -20,6 +20,7 @@ mod text;
 
 use std::time::Duration;
 
+use haulier_proto::connection::trace::TraceSecret;
 use haulier_sim::hosts::Keyed;
 use haulier_sim::profile::join_limit;
 use haulier_sim::{LinkConfig, Loss, Probability};
@@ -60,6 +61,15 @@ impl Sender {
             Self::SlowStart => "slow-start",
         }
     }
+}
+
+/// What was seen at the client of a sender.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capture {
+    /// The datagrams, in the order of their times.
+    pub datagrams: Vec<Captured>,
+    /// The secrets of the connection, if it was sealed.
+    pub secrets: Vec<TraceSecret>,
 }
 
 /// A datagram in a capture.
@@ -132,9 +142,9 @@ impl Scene {
     /// What a capture at the client of this sender has, in its order: all that the client sends, and all that
     /// reaches it. haulier/1 is in mode `open`, or `secret` if it is `sealed`. The model of TCP sends nothing
     /// that can be captured.
-    pub fn capture(&self, sender: Sender, sealed: bool) -> Vec<Captured> {
+    pub fn capture(&self, sender: Sender, sealed: bool) -> Capture {
         if sender == Sender::SlowStart {
-            return Vec::new();
+            return Capture::default();
         }
         lane::capture(self, sender, if sealed { Keyed::Secret } else { Keyed::Open })
     }

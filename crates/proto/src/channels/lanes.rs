@@ -21,6 +21,16 @@ use alloc::vec::Vec;
 const SCALE: u64 = 1 << 16;
 
 /// Where a source stands among the others.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::{Lane, LaneError};
+///
+/// let voice = Lane::new(200, 1)?; // before packets, which have 192
+/// let half = Lane::new(128, 16)?; // as much as 16 channels together
+/// assert!(voice.priority() > half.priority());
+/// # Ok::<(), LaneError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
     priority: u8,
@@ -28,6 +38,13 @@ pub struct Lane {
 }
 
 /// A lane that cannot work. The message says what does.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::{Lane, LaneError};
+///
+/// assert_eq!(Lane::new(128, 0), Err(LaneError::NoWeight));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaneError {
@@ -70,6 +87,15 @@ impl Lane {
 }
 
 /// Where data comes from.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::Source;
+///
+/// // For `set_lane`: what stands in which lane.
+/// let all_that_wait = [Source::Packets, Source::Channel(0), Source::Blocks];
+/// assert!(all_that_wait.contains(&Source::Channel(0)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
     /// Packets and their fragments.

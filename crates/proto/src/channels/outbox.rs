@@ -29,6 +29,17 @@ pub(super) const MESSAGE_COST: usize = 64;
 const _: () = assert!(size_of::<Message>() <= MESSAGE_COST);
 
 /// When a message may be delivered.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::Order;
+///
+/// /// For `send_message_on`: what is complete in itself need not wait for what was sent before.
+/// fn order(kind: &str) -> Order {
+///     if kind == "chat" { Order::Ordered } else { Order::Unordered }
+/// }
+/// assert_eq!(order("chest opened"), Order::Unordered);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// After all ordered messages that were sent before it on its channel.

@@ -136,11 +136,13 @@ impl Connection {
         closing.remaining -= 1;
         closing.sent_at = Some(now);
         closing.next_at = now + interval;
-        let (code, reason) = (closing.code.0, closing.reason.clone());
-        if closing.remaining == 0 {
+        let (code, reason, is_last) =
+            (closing.code.0, closing.reason.clone(), closing.remaining == 0);
+        let sealed = self.seal_close(now, code, &reason, self.path.room(), out);
+        if is_last {
             self.transition(ConnectionTrigger::CloseSent);
         }
-        self.seal_close(now, code, &reason, self.path.room(), out)?;
+        sealed?;
         self.path.on_sent(out.len());
         Some(self.path.address())
     }

@@ -16,6 +16,20 @@ const MAX_DATAGRAMS_PER_KEY: u64 = 1 << 22;
 
 settings! {
     /// The settings of a connection. The default is for a join: a load screen, one large block, then a game.
+    ///
+    /// # Examples
+    /// ```
+    /// use core::time::Duration;
+    /// use haulier_proto::connection::{ConnectionConfig, Delivery};
+    ///
+    /// // A client on a phone that fetches 2 GB to its disk.
+    /// let config = ConnectionConfig::default()
+    ///     .with_delivery(Delivery::Chunks)
+    ///     .with_max_block_bytes(2 << 30)
+    ///     .with_max_unread_block_bytes(16 << 20)
+    ///     .with_idle_timeout(Duration::from_secs(30));
+    /// assert_eq!(config.max_channels, 16); // the rest is as it was
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ConnectionConfig {
         /// The maximum rate of this end's blocks, in bits per second including headers: a server's value
@@ -104,6 +118,14 @@ settings! {
 }
 
 /// A setting that cannot work. The message names it, and the values that do.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::ConfigError;
+///
+/// // The message has the setting and the values that work.
+/// assert!(ConfigError::Channels.to_string().contains("1 to 256"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {

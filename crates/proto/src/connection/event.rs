@@ -14,14 +14,54 @@ use crate::urgency::Urgency;
 use crate::wire::answer::RefusalCode;
 
 /// Identifies a block in events; from [`Connection::send_block`](super::Connection::send_block).
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::{BlockHandle, Event};
+/// use std::collections::HashMap;
+///
+/// /// What is on its way to a player, by what `send_block` returned.
+/// fn is_there(on_its_way: &mut HashMap<BlockHandle, String>, event: &Event) -> Option<String> {
+///     match event {
+///         Event::BlockSent { handle } => on_its_way.remove(handle),
+///         _ => None,
+///     }
+/// }
+/// assert_eq!(is_there(&mut HashMap::new(), &Event::Connected), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockHandle(pub(crate) u32);
 
 /// Identifies a block that is received, in events.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::{BlockNumber, Event};
+///
+/// /// Which block to decline: this client takes no more than 1 GB.
+/// fn too_large(event: &Event) -> Option<BlockNumber> {
+///     match event {
+///         Event::BlockAnnounced { block, length, .. } if *length > 1_000_000_000 => Some(*block),
+///         _ => None,
+///     }
+/// }
+/// assert_eq!(too_large(&Event::Connected), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockNumber(pub(crate) u32);
 
 /// How a block is sent beside others.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::{BlockOptions, Urgency};
+///
+/// // A texture that is needed now, before the rest of the level.
+/// let now = BlockOptions::default().with_priority(1);
+/// // A replay in the background, which gives way to the game.
+/// let later = BlockOptions::default().with_urgency(Urgency::DuringPlay);
+/// assert!(now.priority > later.priority);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockOptions {
@@ -59,6 +99,23 @@ impl BlockOptions {
 }
 
 /// An event for the application. Its `Debug` prints lengths, never the application's bytes.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::Event;
+///
+/// /// What a player sees of it.
+/// fn screen(event: &Event) -> String {
+///     match event {
+///         Event::Queued { place: Some(place), .. } => format!("you are number {place} in line"),
+///         Event::BlockProgress { received, length, .. } => format!("{} %", 100 * received / length.max(&1)),
+///         Event::Block { .. } => "go!".to_owned(),
+///         Event::Closed(reason) => reason.to_string(),
+///         _ => String::new(), // there will be others
+///     }
+/// }
+/// assert_eq!(screen(&Event::Queued { place: Some(3), estimate: None }), "you are number 3 in line");
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -285,6 +342,22 @@ impl From<MessageEvent> for Event {
 }
 
 /// How a connection ended.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::{CloseCode, CloseReason};
+///
+/// /// Whether it is worth trying again by itself.
+/// fn may_come_back(reason: &CloseReason) -> bool {
+///     match reason {
+///         CloseReason::TimedOut | CloseReason::ConnectionUnknown => true,
+///         CloseReason::There { code, .. } => *code == CloseCode::SHUTTING_DOWN,
+///         _ => false,
+///     }
+/// }
+/// assert!(may_come_back(&CloseReason::TimedOut));
+/// assert_eq!(CloseReason::TimedOut.to_string(), "the peer fell silent");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloseReason {
@@ -331,6 +404,17 @@ fn in_parentheses(reason: &str) -> String {
 /// Why a connection was closed, as a number (STANDARD-1, 5.4): below 256 the connection's, and from there on
 /// the application's, up to 2^32 - 1. A number of the connection that this version does not know is kept as
 /// it is.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::CloseCode;
+///
+/// /// A code of the game: the first are the connection's own.
+/// const KICKED: CloseCode = CloseCode(CloseCode::FIRST_OF_APPLICATION.0 + 1);
+///
+/// assert!(KICKED.is_application());
+/// assert_eq!(CloseCode::NO_PROGRESS.name(), Some("no progress"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CloseCode(pub u32);
 
@@ -405,6 +489,18 @@ impl core::fmt::Display for CloseCode {
 }
 
 /// Why something cannot be sent.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::SendError;
+///
+/// /// What to do with a chat line that was not taken.
+/// fn keep_for_later(error: &SendError) -> bool {
+///     // `MessageWritable` will say when there is room. Anything else will not get better.
+///     matches!(error, SendError::QueueFull { .. })
+/// }
+/// assert!(!keep_for_later(&SendError::TooLarge { max: 65_536 }));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {

@@ -12,6 +12,21 @@ use crate::chunk::MAX_CHUNK_BYTES;
 use crate::outgoing::{ProvideError, Wanted};
 
 /// A chunk of a block from a source that is to be sent next.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::WantedChunk;
+/// use std::io::{Read, Seek, SeekFrom};
+///
+/// /// What `provide_chunk` is to be given.
+/// fn read(file: &mut std::fs::File, wanted: WantedChunk) -> std::io::Result<Vec<u8>> {
+///     let mut bytes = vec![0; wanted.length];
+///     file.seek(SeekFrom::Start(wanted.offset))?;
+///     file.read_exact(&mut bytes)?;
+///     Ok(bytes)
+/// }
+/// # let _ = read;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct WantedChunk {

@@ -1,6 +1,14 @@
 //! The states of a connection as a table: docs/STATES.md is printed from it.
 
 /// The state of a connection.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::ConnectionState;
+///
+/// assert!(ConnectionState::Connected.is_open());
+/// assert!(!ConnectionState::Closing.is_open()); // what is sent now is not taken
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConnectionState {

@@ -7,6 +7,19 @@ use crate::crypto::Suite;
 use crate::work::Work;
 
 /// Counters of one end of a connection, and its measurements of the path.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::ConnectionStats;
+///
+/// /// A line for a status screen.
+/// fn line(stats: &ConnectionStats) -> String {
+///     let rtt_ms = stats.rtt.map_or(0, |rtt| rtt.as_millis());
+///     let mbps = stats.bandwidth_bps.map_or(0, |bps| bps / 1_000_000);
+///     format!("{rtt_ms} ms, {mbps} Mbit/s, {:.1} % lost", 100.0 * stats.loss)
+/// }
+/// # let _ = line;
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ConnectionStats {

@@ -26,6 +26,17 @@ const IS_FOR_SEVERAL: u8 = 2;
 ///
 /// Each server remembers the tokens it has accepted, and tells no other. So a token is one admission only if
 /// one server accepts it; for more, the issuer has to say so.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::credentials::TokenServers;
+///
+/// // One server that is reached at two addresses.
+/// let server = TokenServers::Each(vec!["192.0.2.7:4016".parse()?, "[2001:db8::7]:4016".parse()?]);
+/// assert_eq!(server.addresses().len(), 2);
+/// assert!(TokenServers::Every.addresses().is_empty());
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenServers {
     /// The server at this address, once.
@@ -49,6 +60,14 @@ impl TokenServers {
 }
 
 /// A rate in a token: whole bytes per second, 8 bit/s to 34 Gbit/s.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::credentials::TokenRate;
+///
+/// assert_eq!(TokenRate::from_bps(1_000_001).map(TokenRate::bps), Some(1_000_008));
+/// assert_eq!(TokenRate::from_bps(0), None); // in a token that is "no limit"
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TokenRate(NonZeroU32);
 
@@ -69,6 +88,20 @@ impl TokenRate {
 
 settings! {
     /// What a matchmaker states about a client, sealed for the server.
+    ///
+    /// # Examples
+    /// ```
+    /// use haulier_proto::credentials::{TokenClaims, TokenRate, TokenServers};
+    ///
+    /// let (now, server) = (1_900_000_000, "192.0.2.7:4016".parse()?);
+    /// let claims = TokenClaims::new(now, now + 60, TokenServers::One(server))
+    ///     .with_client_id(42u64.to_le_bytes())
+    ///     .with_client_address(Some("198.51.100.3:50000".parse()?)) // saves a round trip
+    ///     .with_max_rate(TokenRate::from_bps(20_000_000))
+    ///     .with_user_data(b"name=alice".to_vec());
+    /// assert_eq!(claims.servers.addresses(), [server]);
+    /// # Ok::<(), std::net::AddrParseError>(())
+    /// ```
     #[derive(Clone, PartialEq, Eq)]
     pub struct TokenClaims new(
         /// When the token is issued, in Unix seconds. A server that was started later refuses it: it does

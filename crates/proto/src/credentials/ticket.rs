@@ -29,6 +29,16 @@ const FLAGS: u8 = HAS_DIGEST | HAS_IDENTITY | IS_OPEN;
 const CHECK_BYTES: usize = 4;
 
 /// Which clients the server of a ticket accepts.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::credentials::{Ticket, TicketAccess};
+///
+/// let ticket = Ticket::new(vec!["192.0.2.7:4016".parse()?], 7, TicketAccess::Open)?;
+/// let is_encrypted = *ticket.access() != TicketAccess::Open;
+/// assert!(!is_encrypted);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TicketAccess {
@@ -39,6 +49,19 @@ pub enum TicketAccess {
 }
 
 /// The addresses of a server, and what a client needs to join it.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::credentials::{Secret, Ticket, TicketAccess};
+///
+/// // `Server::ticket` makes one of a server's own settings. By hand:
+/// let access = TicketAccess::Secret(Secret::from_bytes([7; 32])); // yours: 32 random bytes
+/// let ticket = Ticket::new(vec!["192.0.2.7:4016".parse()?], 7, access)?;
+/// let text = ticket.to_text();
+/// assert!(text.starts_with("haulier1:"));
+/// assert_eq!(Ticket::parse(&text)?.addresses(), ticket.addresses());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
     addresses: Vec<SocketAddr>,
@@ -228,6 +251,13 @@ fn check(bytes: &[u8]) -> [u8; CHECK_BYTES] {
 debug_as! { Ticket: |ticket| addresses = ticket.addresses }
 
 /// Why a ticket could not be read or made.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::credentials::{Ticket, TicketError};
+///
+/// assert_eq!(Ticket::parse("hello").unwrap_err(), TicketError::NotATicket);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketError {

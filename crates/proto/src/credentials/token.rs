@@ -46,6 +46,19 @@ const HAS_IDENTITY: u8 = 1;
 const TEXT_PREFIX: &str = "haulier-token1:";
 
 /// The key that a matchmaker shares with its servers.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::credentials::{Secret, TokenClaims, TokenKey, TokenServers};
+///
+/// // The same in the matchmaker and in its servers. `haulier::issue_token` draws the random bytes.
+/// let key = TokenKey { id: 1, key: Secret::from_bytes([7; 32]) };
+/// let claims = TokenClaims::new(1_900_000_000, 1_900_000_060, TokenServers::Every);
+/// let (fresh_secret, fresh_nonce) = (Secret::from_bytes([8; 32]), [9; 24]); // yours: random
+/// let token = key.issue(7, &claims, fresh_secret, fresh_nonce)?;
+/// assert_eq!(token.expiry_unix(), 1_900_000_060);
+/// # Ok::<(), haulier_proto::credentials::IssueError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenKey {
     /// Names the key, so that servers can have the next one before a matchmaker uses it.
@@ -184,6 +197,21 @@ pub struct OpenedToken {
 }
 
 /// The client's part of a token: the servers, the secret, and the sealed part to be passed on.
+///
+/// # Examples
+/// ```
+/// # use haulier_proto::credentials::{Secret, TokenClaims, TokenKey, TokenServers};
+/// use haulier_proto::credentials::ConnectToken;
+///
+/// # let key = TokenKey { id: 1, key: Secret::from_bytes([7; 32]) };
+/// # let server = TokenServers::One("192.0.2.7:4016".parse()?);
+/// # let claims = TokenClaims::new(1_900_000_000, 1_900_000_060, server);
+/// # let text = key.issue(7, &claims, Secret::from_bytes([8; 32]), [9; 24])?.to_text();
+/// // What the matchmaker answered.
+/// let token = ConnectToken::parse(&text)?;
+/// assert_eq!(token.servers(), ["192.0.2.7:4016".parse()?]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConnectToken {
     protocol_id: u64,

@@ -28,6 +28,15 @@ pub const NOISE_OVERHEAD_BYTES: usize = 32 + TAG_BYTES;
 const MAX_MESSAGE_BYTES: usize = 1200;
 
 /// A server's X25519 private key. Its clients have the public key.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::credentials::{Identity, Secret};
+///
+/// let identity = Identity::new(Secret::from_bytes([7; 32])); // yours: 32 random bytes, kept in a file
+/// let public = identity.public(); // for tickets, tokens, and clients
+/// assert_ne!(public, [7; 32]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity(Secret);
 

@@ -7,6 +7,14 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 /// 32 secret bytes: a key, a ticket's secret, a private key.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::credentials::Secret;
+///
+/// let secret = Secret::from_bytes([7; 32]); // yours: `haulier::random_secret`, or a file
+/// assert!(!format!("{secret:?}").contains('7')); // it is never printed, and wiped when it is dropped
+/// ```
 #[derive(Clone)]
 pub struct Secret([u8; 32]);
 

@@ -15,6 +15,17 @@ use crate::bulk::tree::Value;
 
 /// In which form the application gets received blocks. Whatever it is, each byte was verified against the
 /// block's BLAKE3.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::{ConnectionConfig, Delivery};
+///
+/// // Written to a disk as they come; the memory is a window, whatever the block has.
+/// let config = ConnectionConfig::default()
+///     .with_delivery(Delivery::Chunks)
+///     .with_max_block_bytes(100 << 30);
+/// assert_eq!(config.delivery, Delivery::Chunks);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Delivery {

@@ -16,6 +16,16 @@ const EXTRA_BLOCK_TIME: Duration = Duration::from_secs(60);
 /// for them chunk by chunk ([`from_source`](Self::from_source)). The tree, and the repair slices of bytes
 /// that are here, are computed once, however many connections send the block. Cheap to clone. Blocks are
 /// equal if tag and bytes are. Its `Debug` prints the length, never the bytes.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::Block;
+///
+/// let world = Block::new(1, vec![7; 500_000]); // hashed here, once
+/// let to_another_client = world.clone(); // a pointer
+/// assert_eq!(to_another_client.digest(), world.digest());
+/// assert_eq!((world.tag(), world.length()), (1, 500_000));
+/// ```
 #[derive(Clone)]
 pub struct Block {
     tag: u64,
@@ -104,6 +114,17 @@ impl Block {
 }
 
 /// The progress of a block in flight.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::BlockProgress;
+///
+/// /// For a bar.
+/// fn percent(progress: &BlockProgress) -> u64 {
+///     100 * progress.done / progress.length.max(1)
+/// }
+/// # let _ = percent;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockProgress {

@@ -15,6 +15,18 @@ use crate::chunk::MAX_CHUNK_BYTES;
 const MAX_BLOCK_BYTES: u64 = (1 << 50) - MAX_CHUNK_BYTES as u64;
 
 /// The value of one chunk in the [`BlockTree`] of its block: all that is kept of the chunk when it is hashed.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::{BlockTree, ChunkValue};
+///
+/// let bytes = vec![7; 600_000];
+/// // Each may be computed by another thread.
+/// let values = (0..).zip(bytes.chunks(262_144)).map(|(index, chunk)| ChunkValue::of(600_000, index, chunk));
+/// let tree = BlockTree::from_values(600_000, values.collect())?;
+/// assert_eq!(tree, BlockTree::of(&bytes));
+/// # Ok::<(), haulier_proto::connection::TreeError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ChunkValue(Value);
 
@@ -49,6 +61,14 @@ impl ChunkValue {
 const CHUNK: u64 = MAX_CHUNK_BYTES as u64;
 
 /// Why there is no such tree.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::{BlockTree, TreeError};
+///
+/// let no_values = BlockTree::from_values(600_000, Vec::new());
+/// assert_eq!(no_values, Err(TreeError::Values { expected: 3, given: 0 }));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeError {
@@ -67,6 +87,18 @@ pub enum TreeError {
 
 /// The tree over the chunks of a block: its length, its BLAKE3, and 33 bytes for each chunk of 256 KiB (13 MB
 /// for 100 GB). Cheap to clone.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::{Block, BlockTree};
+///
+/// let bytes = vec![7; 600_000];
+/// let tree = BlockTree::of(&bytes); // keep it beside the file
+/// assert_eq!(tree.chunk_count(), 3);
+/// assert!(tree.is_chunk(0, &bytes[..262_144]));
+/// let block = Block::from_source(1, tree); // its bytes are asked for, chunk by chunk
+/// assert_eq!(block.length(), 600_000);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockTree {
     length: u64,

@@ -10,6 +10,20 @@ use crate::crypto::{Identity, Secret};
 use crate::settings;
 
 /// Which clients a server accepts. The default accepts none.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::credentials::{Identity, Secret, TokenKey};
+/// use haulier_proto::server::ServerCredentials;
+///
+/// // All of these would be 32 random bytes, from `haulier::random_secret`.
+/// let random = |byte| Secret::from_bytes([byte; 32]);
+/// let credentials = ServerCredentials::default()
+///     .with_secret(random(1)) // friends, by a ticket
+///     .with_token_key(TokenKey { id: 1, key: random(2) }) // players, by a matchmaker's tokens
+///     .with_identity(Identity::new(random(3))); // the ticket names this server, and no other
+/// assert_eq!(credentials.token_keys.len(), 1);
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ServerCredentials {
@@ -79,6 +93,18 @@ impl ServerCredentials {
 
 settings! {
     /// The limits of a server. Each one bounds memory or work that strangers could cause.
+    ///
+    /// # Examples
+    /// ```
+    /// use haulier_proto::server::ServerLimits;
+    ///
+    /// // A match of 64, with a queue in front of it, on a small host.
+    /// let limits = ServerLimits::default()
+    ///     .with_connections(64)
+    ///     .with_line(1_000)
+    ///     .with_memory_bytes(256 << 20);
+    /// assert_eq!(limits.seats(), 64);
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ServerLimits {
         /// Connections, including handshakes in progress. By default (`usize::MAX`) one for each 64 KiB of
@@ -141,6 +167,16 @@ impl ServerLimits {
 }
 
 /// Which tokens a server accepts, by the servers they name.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::server::{ServerConfig, ServerCredentials, TokenAudience};
+///
+/// // Behind a load balancer whose address is in the tokens: the server does not know that one.
+/// let config = ServerConfig::new(7, ServerCredentials::default())
+///     .with_token_audience(TokenAudience::Any);
+/// assert!(config.addresses.is_empty());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenAudience {
@@ -152,6 +188,16 @@ pub enum TokenAudience {
 }
 
 /// What a server does about an uplink of which it was not told what it has.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::server::{ServerConfig, ServerCredentials, UnknownUplink};
+///
+/// // A host of which nobody knows what its provider gives it.
+/// let config = ServerConfig::new(7, ServerCredentials::default())
+///     .with_unknown_uplink(UnknownUplink::FoundOut);
+/// assert_eq!(config.max_uplink_bps, u64::MAX);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnknownUplink {
@@ -164,6 +210,16 @@ pub enum UnknownUplink {
 }
 
 /// What a server does with tokens that were issued before it was started.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::server::{EarlierTokens, ServerConfig, ServerCredentials};
+///
+/// // Started for a match whose players already have their tokens.
+/// let config = ServerConfig::new(7, ServerCredentials::default())
+///     .with_earlier_tokens(EarlierTokens::Accepted);
+/// assert_eq!(config.earlier_tokens, EarlierTokens::Accepted);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EarlierTokens {
@@ -177,6 +233,18 @@ pub enum EarlierTokens {
 
 settings! {
     /// The settings of a server.
+    ///
+    /// # Examples
+    /// ```
+    /// use haulier_proto::connection::ConnectionConfig;
+    /// use haulier_proto::server::{ServerConfig, ServerCredentials};
+    ///
+    /// let credentials = ServerCredentials::default().with_open_access(); // for a LAN
+    /// let config = ServerConfig::new(7, credentials)
+    ///     .with_max_uplink_bps(900_000_000) // nine tenths of what the host has
+    ///     .with_connection(ConnectionConfig::default().with_max_block_bytes(0)); // clients send no blocks
+    /// assert_eq!(config.protocol_id, 7);
+    /// ```
     #[derive(Clone, Debug)]
     pub struct ServerConfig new(
         /// The number of the application's protocol, never sent; both ends must have the same.

@@ -15,6 +15,18 @@ pub(super) const MAX_WORKERS: usize = 1 << (32 - PLACE_BITS);
 pub(super) const MAX_CONNECTIONS: usize = (1 << PLACE_BITS) - 2;
 
 /// Names a connection of a server, and is never used for another one. It prints as a number.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::server::ConnectionId;
+/// use std::collections::HashMap;
+///
+/// /// A game's own state of each client, under the id that comes with its events.
+/// #[derive(Default)]
+/// struct Players(HashMap<ConnectionId, String>);
+///
+/// assert!(Players::default().0.is_empty());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId {
     place: u32,

@@ -6,6 +6,21 @@ use crate::connection::Event;
 use crate::credentials::TokenClaims;
 
 /// An event of a server. Its `Debug` prints lengths, never the application's bytes.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::Event;
+/// use haulier_proto::server::ServerEvent;
+///
+/// /// Whom the matchmaker says this is.
+/// fn player(event: &ServerEvent) -> Option<u64> {
+///     match event {
+///         ServerEvent::Connecting { token: Some(claims), .. } => Some(u64::from_le_bytes(claims.client_id)),
+///         _ => None,
+///     }
+/// }
+/// assert_eq!(player(&ServerEvent::Connection(Event::Connected)), None);
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerEvent {

@@ -6,6 +6,15 @@ use super::worker::Worker;
 use crate::work::Work;
 
 /// Counters of a server since it was created, and what it holds now.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::server::ServerStats;
+///
+/// let stats = ServerStats::default(); // of a server: `Server::stats`
+/// println!("{} play, {} join, {} wait in line", stats.connections, stats.handshakes, stats.in_line);
+/// assert_eq!(stats.refused, 0);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerStats {

@@ -8,6 +8,17 @@ use crate::DropReason;
 use crate::crypto::COOKIE_BYTES;
 
 /// Why a server refuses a request.
+///
+/// # Examples
+/// ```
+/// use haulier_proto::connection::RefusalCode;
+///
+/// /// Whether to ask the matchmaker for another token.
+/// fn wants_new_token(code: RefusalCode) -> bool {
+///     matches!(code, RefusalCode::TokenExpired | RefusalCode::TokenUsed)
+/// }
+/// assert!(!wants_new_token(RefusalCode::Full));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusalCode {

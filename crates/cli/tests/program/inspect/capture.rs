@@ -1,13 +1,14 @@
-//! `inspect --pcap`: captures of simulated joins, and files that are none. What is in a file, and what opens
-//! it, are tested in `haulier-capture`; Wireshark beside it by `cargo xtask ci --only wireshark`.
+//! `inspect --pcap`: captures of simulated and real joins, opened from end to end, and files that are none.
+//! The parts are tested in `haulier-capture`; Wireshark beside it by `cargo xtask ci --only wireshark`.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex};
 
 use haulier_capture::CaptureWriter;
 use haulier_capture::layers::UdpDatagram;
 use serde_json::{Value, json};
 
-use crate::support::{Dir, Program, haulier};
+use crate::support::{Dir, Program, data, fetch, haulier, serve};
 
 /// A capture of a simulated join.
 fn scene(dir: &Dir, query: &str, options: &[&str]) -> String {
@@ -223,5 +224,157 @@ fn what_is_shown_is_written() {
         use std::os::unix::fs::PermissionsExt as _;
         let mode = std::fs::metadata(&written).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "as secret as the key log");
+    }
+}
+
+/// What is opened of these datagrams, and the file that was written of it, which needs no keys any more.
+fn open(file: &str, keys: &str, written: &str) -> (Vec<Value>, Value) {
+    let (said, done) = inspect(file, &["--keylog", keys, "--write", written]);
+    let (again, _) = inspect(written, &[]);
+    assert_eq!(said.len(), again.len());
+    for (sealed, open) in said.iter().zip(&again) {
+        let (sealed, open) = (&sealed["datagram"], &open["datagram"]);
+        for name in ["packet", "from", "to", "sender", "request", "versions", "idle_ms", "cookie"] {
+            assert_eq!(sealed[name], open[name], "{name} of {sealed}");
+        }
+        // A short response of mode `open` is filled up with padding.
+        let frames = |said: &Value| -> Vec<Value> {
+            let frames = said["frames"].as_array().cloned().unwrap_or_default();
+            frames.into_iter().filter(|frame| frame["frame"] != "padding").collect()
+        };
+        assert_eq!(frames(sealed), frames(open));
+    }
+    (said, done)
+}
+
+fn has_frame(said: &[Value], name: &str) -> bool {
+    let frames = said.iter().filter_map(|said| said["datagram"]["frames"].as_array());
+    frames.flatten().any(|frame| frame["frame"] == name)
+}
+
+/// In the simulator: all of a join with loss and repair is opened, with the keys of its client.
+#[test]
+fn a_simulated_join_is_opened() {
+    let dir = Dir::new();
+    let (keys, written) = (dir.path("keys"), dir.path("open.pcap"));
+    let query = "senders=haulier,article&bytes=64k&loss=5&seed=3";
+    let file = scene(&dir, query, &["--sealed", "--keylog", &keys]);
+    let (said, done) = open(&file, &keys, &written);
+    let sealed: u64 = ["request", "response", "data"]
+        .map(|kind| done["kinds"][kind]["datagrams"].as_u64().unwrap())
+        .iter()
+        .sum();
+    assert_eq!((&done["opened"], &done["no_key"]), (&json!(sealed), &json!(0)));
+    let request = &said[0]["datagram"];
+    assert_eq!((&request["mode"], &request["key"]), (&json!("secret"), &json!("opened")));
+    assert!(
+        ["block", "last_slice", "repair_slice", "progress"]
+            .iter()
+            .all(|name| has_frame(&said, name))
+    );
+    // The keys of another run open nothing of this one, and say so.
+    let other = scene(&dir, "senders=haulier&bytes=64k&seed=4", &["--sealed"]);
+    let (_, done) = inspect(&other, &["--keylog", &keys]);
+    assert_eq!(done["opened"], 0);
+}
+
+/// Whether a datagram goes to the client, and its bytes.
+type Tapped = (bool, Vec<u8>);
+
+/// Notes what passes between a client and a server on loopback, as who sits between them does.
+struct Tap {
+    front: Arc<UdpSocket>,
+    seen: Arc<Mutex<Vec<Tapped>>>,
+}
+
+impl Tap {
+    /// One at an address of its own: the server is told that this is its own, before it is there.
+    fn new() -> Self {
+        let front = UdpSocket::bind("127.0.0.1:0").unwrap();
+        Self { front: Arc::new(front), seen: Arc::default() }
+    }
+
+    fn address(&self) -> String {
+        self.front.local_addr().unwrap().to_string()
+    }
+
+    /// Forwards in both directions until the test's program ends.
+    fn forward(&self, server: &str) {
+        let back = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
+        back.connect(server).unwrap();
+        let client: Arc<Mutex<Option<SocketAddr>>> = Arc::default();
+        for is_down in [false, true] {
+            let (front, back) = (Arc::clone(&self.front), Arc::clone(&back));
+            let (seen, client) = (Arc::clone(&self.seen), Arc::clone(&client));
+            std::thread::spawn(move || {
+                let mut buffer = vec![0; 65_536];
+                loop {
+                    // A server that is gone is an error of the socket, and no end of the tap.
+                    let Ok((bytes, from)) =
+                        (if is_down { &back } else { &front }).recv_from(&mut buffer)
+                    else {
+                        continue;
+                    };
+                    let datagram = &buffer[..bytes];
+                    seen.lock().unwrap().push((is_down, datagram.to_vec()));
+                    let mut client = client.lock().unwrap();
+                    let _lost = match (is_down, *client) {
+                        (false, _) => {
+                            *client = Some(from);
+                            back.send(datagram)
+                        }
+                        (true, Some(client)) => front.send_to(datagram, client),
+                        (true, None) => continue,
+                    };
+                }
+            });
+        }
+    }
+
+    fn capture(&self) -> Vec<u8> {
+        let mut file = Vec::new();
+        let mut writer = CaptureWriter::new(&mut file).unwrap();
+        let ends: [SocketAddr; 2] =
+            ["192.0.2.1:4016", "192.0.2.2:50000"].map(|at| at.parse().unwrap());
+        for (number, (is_down, payload)) in (1..).zip(&*self.seen.lock().unwrap()) {
+            let [server, client] = ends;
+            let (source, destination) = if *is_down { (server, client) } else { (client, server) };
+            let (traffic_class, hops) = (0, 64);
+            let datagram = UdpDatagram { source, destination, traffic_class, hops, payload };
+            writer.write(number * 1000, &datagram).unwrap();
+        }
+        file
+    }
+}
+
+/// Real `serve` and `fetch` over loopback sockets: the key log of either end opens every datagram.
+#[test]
+fn a_real_transfer_is_opened_with_the_keys_of_either_end() {
+    let dir = Dir::new();
+    let world = dir.file("world.bin", &data(200_000));
+    let [here, there] = ["here.keys", "there.keys"].map(|name| dir.path(name));
+    let tap = Tap::new();
+    let serving = serve(&[&world, "--once", "--keylog", &here, "--address", &tap.address()]);
+    tap.forward(&serving.addr);
+    fetch(&[&serving.ticket, "-o", &dir.path("got"), "--keylog", &there]).done();
+    serving.program.finish().done();
+    let file = dir.file("tap.pcap", &tap.capture());
+    let (sealed, without) = inspect(&file, &[]);
+    assert!(!has_frame(&sealed, "block"));
+    for keys in [here, there] {
+        let (said, done) = open(&file, &keys, &dir.path("open.pcap"));
+        assert_eq!(done["opened"], json!(said.len()), "{done}");
+        assert_eq!((&done["kinds"], &done["connections"]), (&without["kinds"], &json!(1)));
+        // "HLF2", get, all of it.
+        assert!(
+            said[0]["datagram"]["request"].as_str().unwrap().contains("484c4632"),
+            "{}",
+            said[0]
+        );
+        assert!(
+            ["block", "slice", "message", "progress", "close"]
+                .iter()
+                .all(|name| has_frame(&said, name))
+        );
     }
 }

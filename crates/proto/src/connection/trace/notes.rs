@@ -190,13 +190,13 @@ impl Connection {
         };
         let (now, size) = (self.now, self.path.max_datagram_bytes());
         let Some(trace) = &mut self.trace else { return };
-        let at = trace.sent_at.take().unwrap_or(now);
+        trace.sent_at = None;
         if measures != trace.measures {
             trace.measures = measures;
-            trace.push(at, TraceEvent::Measured(measures));
+            trace.push(now, TraceEvent::Measured(measures));
         }
         if size != core::mem::replace(&mut trace.max_datagram_bytes, size) {
-            trace.push(at, TraceEvent::DatagramSizeChanged(size));
+            trace.push(now, TraceEvent::DatagramSizeChanged(size));
         }
     }
 
