@@ -5,7 +5,8 @@ use std::fs;
 use crate::ci::{Shell, Stop};
 
 /// What the test needs of Debian.
-const PACKAGES: &str = "chromium chromium-driver python3-selenium python3-prometheus-client";
+const PACKAGES: &str = "chromium chromium-driver python3-selenium \
+                        python3-prometheus-client python3-pyte";
 
 /// Builds the program and looks at a server with fifty clients. Of all default members, as the tests are:
 /// what was built for them need not be built again. Pictures are left.

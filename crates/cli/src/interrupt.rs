@@ -26,3 +26,13 @@ pub(crate) fn requested() -> bool {
 pub(crate) fn check() -> Result<(), Failure> {
     if requested() { Err(Failure::Interrupted) } else { Ok(()) }
 }
+
+/// The user wants out, by a key that is no signal.
+pub(crate) fn request() {
+    SIGNALS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The user wanted out of a picture that was shown, and the command had ended before.
+pub(crate) fn forget() {
+    SIGNALS.store(0, Ordering::Relaxed);
+}

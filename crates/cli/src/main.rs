@@ -27,6 +27,7 @@ mod soak;
 mod target;
 mod token;
 mod trace;
+mod tui;
 mod units;
 
 use std::process::ExitCode;

@@ -5,7 +5,9 @@
 //! others, and the last line has `"event":"done"` or `"event":"error"`.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -18,19 +20,88 @@ use crate::units::show_bytes;
 const LINE_INTERVAL: Duration = Duration::from_secs(2);
 const JSON_INTERVAL: Duration = Duration::from_millis(250);
 
+/// Lines that a screen in the terminal shows in place of printing them. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lines(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The terminal is the terminal again.
+    is_released: bool,
+    lines: VecDeque<String>,
+}
+
+/// Lines that are kept for afterwards: more than these have scrolled off any terminal.
+const MAX_LINES: usize = 1000;
+
+impl Lines {
+    /// Keeps lines. Returns whether it does, and they do not have to be printed.
+    pub(crate) fn push(&self, text: &str) -> bool {
+        let mut kept = self.lock();
+        if !kept.is_released {
+            kept.lines.extend(text.lines().map(str::to_owned));
+            let first = kept.lines.len().saturating_sub(MAX_LINES);
+            kept.lines.drain(..first);
+        }
+        !kept.is_released
+    }
+
+    /// The last lines.
+    pub(crate) fn last(&self, count: usize) -> Vec<String> {
+        let kept = self.lock();
+        let skip = kept.lines.len().saturating_sub(count);
+        kept.lines.iter().skip(skip).cloned().collect()
+    }
+
+    /// Prints what was kept, and all that follows.
+    pub(crate) fn release(&self) {
+        let mut kept = self.lock();
+        kept.is_released = true;
+        let mut out = std::io::stdout();
+        for line in kept.lines.drain(..) {
+            // A terminal that is gone reads nothing.
+            let _gone = writeln!(out, "{line}");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Prints what a command has to say.
 #[derive(Debug)]
 pub(crate) struct Report {
     json: bool,
     /// Standard output is taken by data.
     to_stderr: bool,
+    /// A screen has the terminal.
+    screen: RefCell<Option<Lines>>,
     bar: RefCell<Option<ProgressBar>>,
     last_progress: Cell<Option<Instant>>,
 }
 
 impl Report {
     pub(crate) fn new(json: bool, to_stderr: bool) -> Self {
-        Self { json, to_stderr, bar: RefCell::new(None), last_progress: Cell::new(None) }
+        let (screen, bar) = (RefCell::new(None), RefCell::new(None));
+        Self { json, to_stderr, screen, bar, last_progress: Cell::new(None) }
+    }
+
+    /// From now on lines are kept, until they are released.
+    pub(crate) fn divert(&self) -> Lines {
+        self.finish_bar();
+        let lines = Lines::default();
+        self.screen.replace(Some(lines.clone()));
+        lines
+    }
+
+    /// Whether a screen shows this line.
+    fn is_kept(&self, line: &str) -> bool {
+        self.screen.borrow().as_ref().is_some_and(|lines| lines.push(line))
+    }
+
+    fn has_screen(&self) -> bool {
+        self.screen.borrow().as_ref().is_some_and(|lines| !lines.lock().is_released)
     }
 
     /// Whether the lines are JSON.
@@ -53,6 +124,9 @@ impl Report {
 
     /// A line as it is: for output that is neither event nor sentence.
     pub(crate) fn print(&self, line: &str) {
+        if self.is_kept(line) {
+            return;
+        }
         let print = || {
             // A reader that went away (`| head`) is no reason to stop a transfer.
             let _gone = if self.to_stderr {
@@ -71,7 +145,7 @@ impl Report {
     pub(crate) fn warning(&self, text: &str) {
         if self.json {
             self.event("warning", json!({ "message": text }), "");
-        } else {
+        } else if !self.is_kept(&format!("warning: {text}")) {
             let warn = || eprintln!("warning: {text}");
             match &*self.bar.borrow() {
                 Some(bar) => bar.suspend(warn),
@@ -144,6 +218,9 @@ impl Report {
         fields: impl Fn() -> Value,
         detail: impl Fn() -> String,
     ) {
+        if self.has_screen() {
+            return;
+        }
         let template = "{msg}{wide_bar} {bytes} of {total_bytes}  {elapsed}";
         if !self.json && std::io::stderr().is_terminal() {
             return self.draw(done, Some(total), template, &detail());
@@ -178,6 +255,9 @@ impl Report {
         show: impl Fn(u64) -> String,
         detail: impl Fn() -> String,
     ) {
+        if self.has_screen() {
+            return;
+        }
         if !self.json && std::io::stderr().is_terminal() {
             return self.draw(done, total, template, &detail());
         }

@@ -25,7 +25,7 @@ use crate::fetch::outcome::show_detail;
 use crate::files;
 use crate::interrupt;
 use crate::library;
-use crate::look::Look;
+use crate::look::{self, Look};
 use crate::report::Report;
 use crate::trace::Traces;
 use crate::units::{in_millis, show_bytes, show_words};
@@ -40,6 +40,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
+    look::check(&args.look, false, report)?;
     let (paths, ticket) = split(args)?;
     if args.name.is_some() && paths.len() != 1 {
         return Err(Failure::Usage("--name is for one file: there are several".into()));
@@ -63,7 +64,8 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
     report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
-    let _look = Look::start(&args.look, client.clone(), report)?;
+    let _look =
+        Look::start(&args.look, client.clone(), format!("to {addr}").as_str().into(), report)?;
     let Some(giving) = Giving::new(&library, pool.handle(), GiverConfig::new(Start::WhenAsked), "")
     else {
         return Err(Failure::Usage("nothing in there can be sent".into()));

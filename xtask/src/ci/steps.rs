@@ -91,7 +91,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "views",
-        proves: "people see a server with fifty clients in a browser, and a monitor reads its metrics",
+        proves: "a server with fifty clients is seen in a browser and a terminal, and by a monitor",
         run: crate::views::check,
     },
     Step {

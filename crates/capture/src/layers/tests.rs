@@ -91,6 +91,9 @@ fn padding_of_the_link_is_not_payload() {
     let mut packet = v4(0, b"x");
     packet.extend([0; 17]);
     assert_eq!(udp(101, &packet).unwrap().payload, b"x");
+    // Also if the length in the header of UDP says so.
+    packet[25] += 4;
+    assert_eq!(udp(101, &packet), Err(Skipped::Cut));
 }
 
 proptest! {

@@ -157,6 +157,9 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub(crate) budget: Option<u64>,
 
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
+
     /// With `--wire article`: burst also when the file is larger than a chunk.
     #[arg(long, overrides_with = "no_burst")]
     pub(crate) burst: bool,

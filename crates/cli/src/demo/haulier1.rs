@@ -26,6 +26,7 @@ use crate::args::DemoArgs;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::keygen::new_secret;
+use crate::look::{Look, Title};
 use crate::report::Report;
 use crate::token::new_token;
 use crate::units::{in_millis, show_bytes};
@@ -47,8 +48,14 @@ pub(super) fn run(
     let key = TokenKey { id: 1, key: new_secret()? };
     let token = token(&key)?;
     let world = Block::new(0, data.clone());
-    let server = spawn_server(&relay, key, &world, config(args, data.len()), &stop)?;
+    let (served, server) = spawn_server(&relay, key, &world, config(args, data.len()), &stop)?;
+    let look =
+        Look::start(&args.look, served, Title { text: args.link.name, stays: true }, report)?;
     let joined = join(args, &relay, token, &world, report);
+    if joined.is_ok() {
+        look.wait();
+    }
+    drop(look);
     stop.store(true, Ordering::Relaxed);
     let served = server.join().unwrap_or_else(|_| Err("the server broke down".into()));
     let counts = relay.stop();
@@ -82,13 +89,13 @@ fn spawn_server(
     world: &Block,
     connection: ConnectionConfig,
     stop: &Arc<AtomicBool>,
-) -> Result<JoinHandle<Result<ConnectionStats, String>>, Failure> {
+) -> Result<(Server, JoinHandle<Result<ConnectionStats, String>>), Failure> {
     let credentials = ServerCredentials::default().with_token_key(key);
     let config = ServerConfig::new(PROTOCOL_ID, credentials).with_connection(connection);
     let server = Server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), config)?;
     relay.set_receiver(server.local_addr());
-    let (world, stop) = (world.clone(), Arc::clone(stop));
-    Ok(thread::spawn(move || {
+    let (world, stop, looked_at) = (world.clone(), Arc::clone(stop), server.clone());
+    let served = thread::spawn(move || {
         let mut stats = ConnectionStats::default();
         while !stop.load(Ordering::Relaxed) {
             let event = server.wait(TURN).map_err(|error| error.to_string())?;
@@ -99,7 +106,8 @@ fn spawn_server(
             stats = server.connection_stats(id).unwrap_or(stats);
         }
         Ok(stats)
-    }))
+    });
+    Ok((looked_at, served))
 }
 
 /// What the player saw.

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::args::{DemoArgs, Wire};
 use crate::failure::Failure;
+use crate::look;
 use crate::relay;
 use crate::report::Report;
 use crate::units::{in_millis, show_bytes};
@@ -28,11 +29,17 @@ const TURN: Duration = Duration::from_millis(5);
 const LAST_ACKS: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &DemoArgs, report: &Report) -> Result<(), Failure> {
+    look::check(&args.look, false, report)?;
     let data = data(args)?;
     let link = link(args);
     announce(args, &link, data.len(), report);
     match args.wire {
         Wire::Haulier1 => haulier1::run(args, &link, &data, report),
+        Wire::Article if args.look.tui || args.look.view.is_some() => Err(Failure::Usage(
+            "the wire of the articles is no connection to look at: leave --tui and --view out, its map is \
+             drawn anyway"
+                .into(),
+        )),
         Wire::Article => article::run(args, &link, &data, report),
     }
 }

@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::files::{self, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
 use crate::interrupt;
 use crate::keys;
-use crate::look::Look;
+use crate::look::{self, Look};
 use crate::report::Report;
 use crate::target::Target;
 use crate::trace::Traces;
@@ -36,6 +36,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 const FAREWELL_TURN: Duration = Duration::from_millis(1);
 
 pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
+    look::check(&args.look, args.output.as_os_str() == "-", report)?;
     // What cannot be stored is reported before a request is sent.
     let target = if args.list { None } else { Some(Target::find(&args.output)?) };
     let (source, name) = source(args)?;
@@ -64,7 +65,8 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
     report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
-    let _look = Look::start(&args.look, client.clone(), report)?;
+    let _look =
+        Look::start(&args.look, client.clone(), format!("from {addr}").as_str().into(), report)?;
     let replace = if args.force || matches!(target, Some(Target::Stream(..))) {
         Replace::File
     } else {

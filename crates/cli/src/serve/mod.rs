@@ -34,7 +34,7 @@ use crate::files;
 use crate::interrupt;
 use crate::keys;
 use crate::library;
-use crate::look::Look;
+use crate::look::{self, Look};
 use crate::report::Report;
 use crate::target::Target;
 use crate::units::show_bytes;
@@ -100,10 +100,12 @@ fn check_inbox(folder: &Path) -> Result<(), Failure> {
 impl Host<'_> {
     /// Until it is interrupted, or done.
     pub(crate) fn run(self, report: &Report) -> Result<(), Failure> {
+        look::check(self.look, matches!(self.target, Some(Target::Stream(..))), report)?;
         let (server, local, ticket) = host::start(self.listen, self.traffic, report)?;
         let pool = files::disk_pool(server.waker())?;
         self.announce(local, ticket, report)?;
-        let look = Look::start(self.look, server.clone(), report)?;
+        let look =
+            Look::start(self.look, server.clone(), format!("at {local}").as_str().into(), report)?;
         self.library.iter().for_each(hash_later);
         let timeout = self.timeout;
         let mut clients = Clients::new(&server, self, pool.handle(), look.names(), report);

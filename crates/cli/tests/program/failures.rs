@@ -175,3 +175,26 @@ fn usage() {
     }
     assert_eq!(dir.names(""), ["in"]);
 }
+
+/// A log would be filled with pictures, and nobody could end it by a key.
+#[test]
+fn a_screen_needs_a_terminal() {
+    let dir = Dir::new();
+    let file = dir.file("in", b"x");
+    for args in
+        [&["serve", &file, "--tui"][..], &["fetch", "haulier1:x", "--tui"], &["demo", "--tui"]]
+    {
+        let message = failure(args, 2);
+        assert!(message.contains("needs a terminal") && message.contains("--view"), "{message}");
+    }
+}
+
+#[test]
+fn a_view_says_when_its_address_is_taken() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = taken.local_addr().unwrap().to_string();
+    let message = failure(&["demo", "--view", &at], 5);
+    assert!(message.contains(&at) && message.contains("in use"), "{message}");
+    let message = failure(&["demo", "--wire", "article", "--view", &at], 2);
+    assert!(message.contains("leave --tui and --view out"), "{message}");
+}
