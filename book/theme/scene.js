@@ -17,8 +17,11 @@ function embed(figure) {
     style.textContent = STYLE;
     page.head.append(style);
     // As high as what is in it, whatever is shown or hidden there.
-    const fit = () => (frame.style.height = `${Math.ceil(page.body.getBoundingClientRect().bottom) + 16}px`);
-    new ResizeObserver(fit).observe(page.body);
+    const fit = () => {
+      frame.style.height = `${Math.ceil(page.body.getBoundingClientRect().bottom) + 16}px`;
+    };
+    fit();
+    new ResizeObserver(() => requestAnimationFrame(fit)).observe(page.body);
   });
   figure.querySelector("img").parentElement.replaceWith(frame);
 }
