@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use haulier_view::{Names, Subject, Watch};
 use ratatui::DefaultTerminal;
+use ratatui::backend::Backend as _;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use self::moment::Moment;
@@ -52,11 +53,13 @@ impl Tui {
         let lines = report.divert();
         let mut watch = Watch::new(subject).with_names(names);
         let mut screen = Screen::new(title, lines.clone());
-        let (ended, guard) = (Arc::clone(&over), Restored);
+        let (ended, guard, kept) = (Arc::clone(&over), Restored, lines.clone());
         let thread = thread::Builder::new().name("tui".into()).spawn(move || {
-            let _restored = guard;
-            // A terminal that is gone takes the screen with it, not the transfer.
+            // A terminal that cannot be drawn on ends the screen, not the transfer, which prints from
+            // then on.
             let _gone = run(terminal, &mut watch, &mut screen, &ended);
+            drop(guard);
+            kept.release();
         });
         let thread = thread.map_err(|error| Failure::socket("no thread for the screen", &error))?;
         Ok(Self { over, thread: Some(thread), lines })
@@ -122,8 +125,9 @@ fn run(
     screen: &mut Screen,
     over: &AtomicBool,
 ) -> io::Result<()> {
-    // Some terminals have one screen alone, and what was on it.
-    terminal.clear()?;
+    // Some terminals have one screen alone, and what was on it. `Terminal::clear` asks where the cursor is,
+    // which not every one answers.
+    terminal.backend_mut().clear()?;
     let mut next = Instant::now();
     while !over.load(Ordering::Acquire) {
         let now = Instant::now();
