@@ -55,7 +55,8 @@ impl Tui {
         let mut screen = Screen::new(title, lines.clone());
         let (ended, guard, kept) = (Arc::clone(&over), Restored, lines.clone());
         let thread = thread::Builder::new().name("tui".into()).spawn(move || {
-            // A terminal that cannot be drawn on ends the screen alone: from then on the command prints.
+            // A terminal that cannot be drawn on ends the screen, not the transfer, which prints from
+            // then on.
             let _gone = run(terminal, &mut watch, &mut screen, &ended);
             drop(guard);
             kept.release();

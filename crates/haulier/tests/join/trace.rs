@@ -169,3 +169,28 @@ fn without_a_sink_the_trace_is_polled() {
     assert!(matches!(of_server[0].1.event, TraceEvent::Started { is_client: false, .. }));
     assert!(of_server.iter().any(|(_, it)| matches!(it.event, TraceEvent::Closed(_))));
 }
+
+/// `fetch` ended before its client's sink was dropped, and its file in the middle of a record.
+#[cfg(feature = "qlog")]
+#[test]
+fn a_qlog_is_whole_while_its_client_lives() {
+    use haulier::trace::{Qlog, VantagePoint};
+    let file = Shared::default();
+    let server = Listen::bind("127.0.0.1:0").unwrap().start(with_secret()).unwrap();
+    let mut connect = Connect::from(config_for(&server));
+    connect.connection.trace = TraceLevel::Datagrams;
+    let qlog = Qlog::new(file.clone(), VantagePoint::Client).unwrap();
+    let client = Client::connect(connect.with_trace_sink(qlog)).unwrap();
+    let alive = client.clone();
+    join(&server, client);
+    // The last round hands over what it has after the events of the round before are read.
+    let is_whole = || {
+        let text = file.lines().join("\n");
+        let last = text.rsplit('\u{1e}').next().unwrap().to_owned();
+        last.contains("connection_state_updated") && last.contains("\"closed\"")
+    };
+    while !is_whole() {
+        std::thread::yield_now();
+    }
+    drop(alive);
+}

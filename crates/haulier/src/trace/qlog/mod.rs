@@ -163,6 +163,12 @@ impl<W: Write + Send> TraceSink for Qlog<W> {
     fn write(&mut self, of: Option<ConnectionId>, traced: &Traced) {
         self.is_whole = self.is_whole && self.write_event(of, traced).is_ok();
     }
+
+    /// A program may end at any time, and what the writer keeps is lost then, in the middle of a record. In a
+    /// round are as many datagrams as a call of the system takes, so this is not much.
+    fn flush(&mut self) {
+        self.is_whole = self.is_whole && self.out.flush().is_ok();
+    }
 }
 
 /// Milliseconds since the origin of the clock.
