@@ -267,3 +267,25 @@ fn of_slice(slice: &SliceFrame<'_>) -> TraceFrame {
         sort,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The largest datagram has room for 65,000 pings: a list of them would take megabytes.
+    #[test]
+    fn of_many_frames_few_are_kept() {
+        let mut plaintext = Vec::new();
+        for _ in 0..500 {
+            Frame::Ping.write(&mut plaintext);
+            Frame::PathResponse([7; 8]).write(&mut plaintext);
+        }
+        let (frames, is_ack_eliciting) = read(&plaintext, 0, true);
+        assert!(is_ack_eliciting);
+        assert_eq!(frames.len(), MAX_FRAMES + 1);
+        assert_eq!(frames.last(), Some(&TraceFrame::Others { count: 1_000 - MAX_FRAMES }));
+        let padded = [&[1, 1, 1][..], &[0; 60_000]].concat();
+        let (frames, _) = read(&padded, 0, true);
+        assert_eq!(frames, [TraceFrame::Ping, TraceFrame::Padding { bytes: 60_000 }]);
+    }
+}
