@@ -19,7 +19,7 @@ mod numbers;
 mod pages;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::ci::{Shell, Stop};
 use crate::playground;
@@ -29,7 +29,7 @@ use numbers::Numbers;
 pub(crate) fn run(shell: &Shell<'_>) -> Result<(), Stop> {
     let page = playground::build(shell)?;
     let built = shell.workspace.target.join("book");
-    build(shell, &program(shell)?, &page, &built)?;
+    build(shell, &shell.tested_program(&[])?, &page, &built)?;
     println!("book: {}", built.join("index.html").display());
     Ok(())
 }
@@ -38,7 +38,7 @@ pub(crate) fn run(shell: &Shell<'_>) -> Result<(), Stop> {
 /// is the page alone: its engine takes longer to build than all of this, and has a test of its own.
 pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
     let workspace = shell.workspace;
-    let program = program(shell)?;
+    let program = shell.tested_program(&[])?;
     let built = workspace.target.join("book-checked");
     let page = workspace.target.join("book-playground");
     empty(&page)?;
@@ -47,13 +47,6 @@ pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
     let count = links::check(&built)?;
     println!("book: {count} links lead somewhere");
     Numbers::read(&workspace.root)?.check(|arguments| shell.output(&program, arguments))
-}
-
-/// The program that plays scenes and says numbers: with all default members, as the tests are, so that little
-/// is built anew.
-fn program(shell: &Shell<'_>) -> Result<PathBuf, Stop> {
-    shell.cargo("build --locked --bin haulier")?;
-    Ok(shell.workspace.target.join("debug/haulier"))
 }
 
 fn build(shell: &Shell<'_>, program: &Path, page: &Path, built: &Path) -> Result<(), Stop> {

@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 
 use crate::ci::{Shell, Stop};
 
+/// Tells the build script of `haulier-cli` where the page is.
+const PAGE: &str = "HAULIER_PLAYGROUND";
+
 const TARGET: &str = "wasm32-unknown-unknown";
 
 /// What the test of the page needs of Debian.
@@ -22,25 +25,20 @@ const SHARED: [&str; 2] = ["paint.js", "theme.css"];
 /// Builds the page, and a program with it, and runs that.
 pub(crate) fn run(shell: &Shell<'_>) -> Result<(), Stop> {
     let page = build(shell)?;
-    with_page(shell, &page, "run --locked --release -- playground")
+    let run = "run --locked --release -- playground";
+    shell.cargo_with(&[(PAGE, &page.display().to_string())], run)
 }
 
-/// Builds the page, and a program with it, and tries both in a browser. Pictures of it are left. Of all
-/// default members, as the tests are: most of what was built for them need not be built again.
+/// Builds the page, and a program with it, and tries both in a browser. Pictures of it are left.
 pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
     let page = build(shell)?;
-    with_page(shell, &page, "build --locked --bin haulier")?;
+    let program = shell.tested_program(&[(PAGE, &page.display().to_string())])?;
     let target = &shell.workspace.target;
     let pictures = target.join("playground-pictures");
     fs::create_dir_all(&pictures).map_err(|error| broken(&pictures, &error))?;
-    let program = target.join("debug/haulier");
     let script = "crates/playground/page_test.py";
     let script = format!("{script} {} {}", program.display(), pictures.display());
     shell.debian_python(BROWSER, &script)
-}
-
-fn with_page(shell: &Shell<'_>, page: &Path, arguments: &str) -> Result<(), Stop> {
-    shell.cargo_with(&[("HAULIER_PLAYGROUND", &page.display().to_string())], arguments)
 }
 
 /// The directory with the whole page.

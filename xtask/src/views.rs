@@ -8,14 +8,12 @@ use crate::ci::{Shell, Stop};
 const PACKAGES: &str = "chromium chromium-driver python3-selenium \
                         python3-prometheus-client python3-pyte";
 
-/// Builds the program and looks at a server with fifty clients. Of all default members, as the tests are:
-/// what was built for them need not be built again. Pictures are left.
+/// Looks at a server with fifty clients. Pictures are left.
 pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
-    shell.cargo("build --locked")?;
+    let program = shell.tested_program(&[])?;
     let target = &shell.workspace.target;
     let pictures = target.join("view-pictures");
     fs::create_dir_all(&pictures).map_err(|error| format!("{}: {error}", pictures.display()))?;
-    let program = target.join("debug/haulier");
     let script = "crates/view/page_test.py";
     shell.debian_python(PACKAGES, &format!("{script} {} {}", program.display(), pictures.display()))
 }

@@ -28,19 +28,19 @@ impl Shell<'_> {
         run(command, &format!("{prefix}cargo {arguments}"))
     }
 
-    /// Runs cargo and gives back what was printed.
-    pub(crate) fn cargo_output(&self, arguments: &str) -> Result<String, Stop> {
-        let shown = format!("cargo {arguments}");
-        println!("$ {shown}");
-        let mut command = self.workspace.command(cargo());
-        command.args(arguments.split_whitespace()).stderr(Stdio::inherit());
-        let output = command.output().map_err(|error| failed(error, &shown))?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        if !output.status.success() {
-            println!("{text}");
-            return Err(failed(output.status, &shown));
-        }
-        Ok(text)
+    /// Builds the program as `cargo test` does, which has then built it already, and says where it is. `cargo
+    /// build` has other features of some libraries, because no test asks for more.
+    pub(crate) fn tested_program(&self, env: &[(&str, &str)]) -> Result<PathBuf, Stop> {
+        self.cargo_with(env, "test --locked --no-run --test program")?;
+        Ok(self.workspace.target.join("debug/haulier"))
+    }
+
+    /// Builds an example as `cargo test` does, and runs it.
+    pub(crate) fn tested_example(&self, name: &str) -> Result<(), Stop> {
+        self.cargo(&format!("test --locked --no-run --example {name}"))?;
+        let program = self.workspace.target.join("debug/examples").join(name);
+        let shown = program.display().to_string();
+        run(self.workspace.command(program), &shown)
     }
 
     /// Runs a program that was built, and gives back what was printed.
@@ -132,6 +132,10 @@ impl Shell<'_> {
         let mut installed = self.workspace.command("dpkg");
         installed.arg("-s").args(list());
         if !quietly(installed) {
+            // A new machine knows of no package before; one without a network may have what it needs.
+            let mut update = self.workspace.command("apt-get");
+            update.arg("update");
+            let _tried = quietly(update);
             let mut install = self.workspace.command("apt-get");
             install.args(["install", "-y", "--no-install-recommends"]).args(list());
             install.env("DEBIAN_FRONTEND", "noninteractive");

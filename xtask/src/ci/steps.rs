@@ -2,7 +2,9 @@
 //!
 //! Each set of packages, features and profile has its dependencies built anew, the C code of AWS-LC among
 //! them, half a minute of two cores each time. So everything is linted in one run with one set of features,
-//! [`ALL`], and the other sets are those without AWS-LC.
+//! [`ALL`], the other sets are those without AWS-LC, and what is run is what `cargo test` has built. That
+//! optimised machines do the same is seen in the playground's step: its engine is built as releases are, and
+//! its runs have the hashes of the program's.
 
 use serde_json::Value;
 
@@ -57,7 +59,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "features",
-        proves: "what is not built by default builds without a warning, and passes its tests",
+        proves: "without default features all builds without a warning",
         run: features,
     },
     Step {
@@ -78,16 +80,10 @@ pub(super) const STEPS: &[Step] = &[
         proves: "the second program, from STANDARD-1 alone, makes the golden bytes and transfers",
         run: |shell| shell.python("vectors/second/test_second.py"),
     },
-    // Before the playground's, whose program is another one: it has the page in it.
     Step {
         name: "book",
         proves: "the book builds, its links lead somewhere, its quick numbers are what commands say",
         run: book::check,
-    },
-    Step {
-        name: "playground",
-        proves: "in a browser the page plays what the program plays, by mouse, keyboard and phone",
-        run: playground::check,
     },
     Step {
         name: "views",
@@ -99,9 +95,15 @@ pub(super) const STEPS: &[Step] = &[
         proves: "Wireshark shows of captures what the program says of them, and leaves others alone",
         run: wireshark,
     },
+    // Behind those with the program of the tests: this one has another, with the page in it.
+    Step {
+        name: "playground",
+        proves: "in a browser the page plays what the program plays, by mouse, keyboard and phone",
+        run: playground::check,
+    },
     Step {
         name: "demo",
-        proves: "the program as people get it carries a world over real sockets",
+        proves: "the program carries a world over real sockets, with no set-up",
         run: |shell| program(shell, "demo --json"),
     },
     Step {
@@ -130,30 +132,24 @@ pub(super) const STEPS: &[Step] = &[
         run: |shell| soak(shell, "--layers files --transfers 100 --seed 1"),
     },
     Step {
-        name: "test-release",
-        proves: "optimised too: every pair of sequences; a thousand hostile clients keep nobody out",
-        run: |shell| {
-            shell
-                .cargo("test --locked --release --test machine --test threats -- --include-ignored")
-        },
+        name: "test-ignored",
+        proves: "what takes longer: every pair of sequences; a thousand hostile clients keep nobody out",
+        run: |shell| shell.cargo("test --locked --test machine --test threats -- --ignored"),
     },
     Step {
         name: "game",
         proves: "a game and a joining player share a link, in the example people look at",
-        run: |shell| shell.cargo("run --locked --release --example game_loop"),
+        run: |shell| shell.tested_example("game_loop"),
     },
     Step {
         name: "world",
         proves: "a level is walked on before it is whole, and the tiles ahead come first",
-        run: |shell| shell.cargo("run --locked --release --example stream_world"),
+        run: |shell| shell.tested_example("stream_world"),
     },
     Step {
         name: "mods",
         proves: "of a set of files that changed in one place, little comes a second time",
-        // With the features that the program has it built with.
-        run: |shell| {
-            shell.cargo("run --locked --release --features haulier-files/net --example mods")
-        },
+        run: |shell| shell.tested_example("mods"),
     },
 ];
 
@@ -196,11 +192,7 @@ fn features(shell: &Shell<'_>) -> Result<(), Stop> {
     // Without sockets; without C.
     shell.cargo("clippy --locked -p haulier --no-default-features -- -D warnings")?;
     let no_c = "--no-default-features --features udp,rust-crypto";
-    shell.cargo(&format!("clippy --locked -p haulier {no_c} -- -D warnings"))?;
-    // The awaited faces; both providers of AES against each other. In one run, so that the machines are built
-    // but once with these features.
-    let tests = "--test join --lib -- awaited aead";
-    shell.cargo(&format!("test --locked -p haulier -p haulier-proto {ALL} {tests}"))
+    shell.cargo(&format!("clippy --locked -p haulier {no_c} -- -D warnings"))
 }
 
 fn doc(shell: &Shell<'_>) -> Result<(), Stop> {
@@ -243,17 +235,11 @@ fn msrv(shell: &Shell<'_>) -> Result<(), Stop> {
 
 /// The dissector beside `inspect`. The program is built as the step before has built it, and the tests.
 fn wireshark(shell: &Shell<'_>) -> Result<(), Stop> {
-    shell.cargo("build --locked --bin haulier")?;
-    let target = &shell.workspace.target;
-    let (program, captures) = (target.join("debug/haulier"), target.join("captures"));
+    let program = shell.tested_program(&[])?;
+    let captures = shell.workspace.target.join("captures");
     let script = "wireshark/test_dissector.py";
     let command = format!("{script} {} {}", program.display(), captures.display());
     shell.debian_python("tshark python3", &command)
-}
-
-/// Runs the program as people get it.
-fn program(shell: &Shell<'_>, arguments: &str) -> Result<(), Stop> {
-    ends_well(shell, &format!("run --locked --release --bin haulier -- {arguments}"))
 }
 
 /// Counts and completeness; how long it takes is the machine's business.
@@ -264,22 +250,23 @@ fn joiners(shell: &Shell<'_>) -> Result<(), Stop> {
     program(shell, &format!("{bench} --bytes 256k --simulated --attack"))
 }
 
-/// Runs a soak, and what machines allocate is counted. Of all default members, as the demo is, so that most
-/// of what was built for that need not be built again.
+/// A soak, in which what machines allocate is counted.
 fn soak(shell: &Shell<'_>, arguments: &str) -> Result<(), Stop> {
-    let features = "--features haulier-cli/allocations";
-    ends_well(shell, &format!("run --locked --release {features} -- soak {arguments} --json"))
+    program(shell, &format!("soak {arguments} --json"))
 }
 
-fn ends_well(shell: &Shell<'_>, command: &str) -> Result<(), Stop> {
-    let output = shell.cargo_output(command)?;
+/// Runs the program that the tests have built, and looks at its last line.
+fn program(shell: &Shell<'_>, arguments: &str) -> Result<(), Stop> {
+    let program = shell.tested_program(&[])?;
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let output = shell.output(&program, &arguments)?;
     let last = output.lines().last().unwrap_or_default();
     println!("{last}");
     if says_done(last) {
         return Ok(());
     }
     let what = format!("it exited with success, but its last line is not a good end: {last}");
-    Err(failed(what, &format!("cargo {command}")))
+    Err(failed(what, &format!("{} {}", program.display(), arguments.join(" "))))
 }
 
 fn says_done(line: &str) -> bool {
