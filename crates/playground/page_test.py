@@ -107,8 +107,10 @@ class Page(unittest.TestCase):
                     self.assertIn(f"{sent} ", lane.find_element(By.CSS_SELECTOR, "p").text)
 
     def test_it_plays_by_itself_and_to_the_end(self) -> None:
-        self.open("?senders=haulier&rate=100M&rtt=10&loss=0&bytes=64k")
+        # Ten seconds and more in slow motion, and then one of half a second.
+        self.open("?senders=slow-start&rate=1M&rtt=200&loss=0&bytes=128k")
         self.assertEqual(self.one("#play").text, "Pause")
+        self.open("?senders=haulier&rate=100M&rtt=10&loss=0&bytes=64k")
         Select(self.one("#speed")).select_by_visible_text("real time")
         WebDriverWait(self.browser, 30).until(lambda _: self.one("#play").text == "Play")
         self.assertIn("whole after", self.one(".lane p").text)
