@@ -124,7 +124,7 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "soak-connection",
         proves: "connections over bad links, liars among them, finish or say why not, within bounds",
-        run: |shell| soak(shell, "--layers connection --transfers 500 --seed 1"),
+        run: |shell| soak(shell, "--layers connection --transfers 2000 --seed 1"),
     },
     Step {
         name: "soak-files",

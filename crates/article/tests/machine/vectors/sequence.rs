@@ -29,18 +29,27 @@ fn the_older_comparison() {
     }
 }
 
-/// All pairs, against the formula of the article. In a debug build some of them.
-#[test]
-fn newer_is_the_article_formula_for_every_pair_and_antisymmetric() {
+/// Pairs of sequences, against the formula of the article: each of these with all others.
+fn newer_is_the_article_formula(first: impl Iterator<Item = u16>) {
     let formula = |a: u16, b: u16| (a > b && a - b <= 32_768) || (a < b && b - a > 32_768);
-    let step = if cfg!(debug_assertions) { 251 } else { 1 };
-    for a in (0..=u16::MAX).step_by(step) {
+    for a in first {
         for b in 0..=u16::MAX {
             let (x, y) = (Sequence::new(a), Sequence::new(b));
             assert_eq!(x.is_newer_than(y), formula(a, b), "{a} {b}");
             assert!(a == b || x.is_newer_than(y) != y.is_newer_than(x), "{a} {b}");
         }
     }
+}
+
+#[test]
+fn newer_is_the_article_formula_and_antisymmetric() {
+    newer_is_the_article_formula((0..=u16::MAX).step_by(251));
+}
+
+#[test]
+#[ignore = "half a minute: the step `test-ignored` of CI"]
+fn newer_is_the_article_formula_for_every_pair_and_antisymmetric() {
+    newer_is_the_article_formula(0..=u16::MAX);
 }
 
 #[test]
