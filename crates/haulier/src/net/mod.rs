@@ -6,6 +6,7 @@ mod client;
 mod connect;
 mod driver;
 mod error;
+mod gateway;
 mod handle;
 #[cfg(feature = "tokio")]
 mod on_tokio;
@@ -21,6 +22,7 @@ mod thread;
 pub use client::Client;
 pub use connect::Connect;
 pub use error::{ConnectError, FinishError, IssueTokenError, ListenError, NetworkError};
+pub use gateway::{Gateway, GatewayError, GatewayPeer, GatewayPeerConfig, GatewayStats};
 pub use race::{Attempt, AttemptError};
 pub use secrets::{issue_token, random_secret};
 pub use server::{Listen, Server};
