@@ -23,6 +23,7 @@ mod relay;
 mod report;
 mod send;
 mod serve;
+mod shell;
 mod soak;
 mod target;
 mod token;
@@ -57,6 +58,8 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args, &report),
         Command::Inspect(args) => inspect::run(args, &report),
         Command::Playground(args) => playground::run(args, &report),
+        Command::Completions(args) => shell::completions(args, &report),
+        Command::Man(args) => shell::man(args, &report),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

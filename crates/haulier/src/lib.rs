@@ -72,8 +72,8 @@ pub use haulier_proto::client::{ClientError, Credentials, WireBytes};
 pub use haulier_proto::connection::{
     Block, BlockHandle, BlockMap, BlockNumber, BlockOptions, BlockProgress, BlockTree, ChunkMap,
     ChunkValue, CloseCode, CloseReason, ConfigError, ConnectionConfig, ConnectionState,
-    ConnectionStats, Delivery, Event, Lane, LaneError, Order, ProvideError, RefusalCode, SendError,
-    SliceState, Source, Suite, TreeError, Urgency, WantedChunk,
+    ConnectionStats, Delivery, ErrorKind, Event, Lane, LaneError, Order, ProvideError, RefusalCode,
+    SendError, SliceState, Source, Suite, TreeError, Urgency, WantedChunk,
 };
 pub use haulier_proto::credentials::{
     ConnectToken, ConnectTokenError, Identity, IssueError, Secret, Ticket, TicketAccess,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, ValueEnum};
+use clap::{ArgGroup, ValueEnum, ValueHint};
 use haulier::Urgency;
 use haulier_files::packing::Packing;
 
@@ -315,7 +315,7 @@ pub(crate) struct SendArgs {
     /// The files and directories to send, and last the ticket that `recv` or `serve --inbox` printed, a
     /// connect token, or HOST:PORT. `-` is standard input, of any length. The ticket is left out with
     /// --ticket-file or HAULIER_TICKET.
-    #[arg(required = true, value_name = "FILE|DIR... TICKET|ADDR")]
+    #[arg(required = true, value_name = "FILE|DIR... TICKET|ADDR", value_hint = ValueHint::AnyPath)]
     pub(crate) what: Vec<String>,
 
     /// The name to send it under, if it is one: by default its own, and \"stdin\" of a pipe.

@@ -14,6 +14,7 @@ mod look;
 mod playground;
 mod recorded;
 mod scope;
+mod shell;
 mod trace;
 
 pub(crate) use crowd::CrowdArgs;
@@ -34,6 +35,7 @@ pub(crate) use look::LookArgs;
 pub(crate) use playground::PlaygroundArgs;
 pub(crate) use recorded::RecordedArgs;
 pub(crate) use scope::ScopeArgs;
+pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use trace::TraceArgs;
 
 use std::path::PathBuf;
@@ -104,6 +106,10 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Watch senders cross a link that you make, datagram by datagram, in a browser.
     Playground(PlaygroundArgs),
+    /// Print what completes commands and options in a shell.
+    Completions(CompletionsArgs),
+    /// Print a manual page, or write those of all commands.
+    Man(ManArgs),
 }
 
 impl Command {
@@ -116,6 +122,8 @@ impl Command {
             Self::Recv(args) => !json || args.output.as_os_str() == "-",
             Self::Keygen(args) => !json || args.output.as_os_str() == "-",
             Self::Token(TokenArgs { token: TokenCommand::Issue(_) }) => !json,
+            Self::Completions(_) => !json,
+            Self::Man(args) => !json && args.out.is_none(),
             _ => false,
         }
     }

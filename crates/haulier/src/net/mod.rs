@@ -6,6 +6,7 @@ mod client;
 mod connect;
 mod driver;
 mod error;
+mod error_kind;
 mod gateway;
 mod handle;
 #[cfg(feature = "tokio")]

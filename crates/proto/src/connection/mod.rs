@@ -16,6 +16,7 @@ mod compose;
 mod config;
 mod draft;
 mod ecn;
+mod error_kind;
 mod event;
 mod liveness;
 mod message_pace;
@@ -41,6 +42,7 @@ pub use crate::outgoing::{Block, BlockProgress, BlockTree, ChunkValue, ProvideEr
 pub use crate::urgency::Urgency;
 pub use crate::wire::answer::RefusalCode;
 pub use config::{ConfigError, ConnectionConfig};
+pub use error_kind::ErrorKind;
 pub use event::{BlockHandle, BlockNumber, BlockOptions, CloseCode, CloseReason, Event, SendError};
 pub use source::WantedChunk;
 pub use state::ConnectionState;
