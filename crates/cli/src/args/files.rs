@@ -19,12 +19,12 @@ use crate::units;
 pub(crate) struct ListenArgs {
     /// The address to wait at. With 0.0.0.0 or [::] the ticket holds the address that the system would
     /// reach others from, and loopback; with port 0 the system chooses one.
-    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0", value_parser = units::address)]
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0", value_parser = crate::resolve::address)]
     pub(crate) bind: SocketAddr,
 
     /// An address to put in the ticket instead of those found, up to 8: a public one, behind a router. A
     /// connect token has to name one of these, or the one it waits at.
-    #[arg(long, value_name = "HOST:PORT", value_parser = units::address)]
+    #[arg(long, value_name = "HOST:PORT", value_parser = crate::resolve::address)]
     pub(crate) address: Vec<SocketAddr>,
 
     /// Let everybody in, without encryption: for a network you trust.

@@ -55,6 +55,14 @@ pub(crate) struct Args {
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
+    /// Say nothing but errors, and what was asked for: a ticket, a list, a table.
+    #[arg(short, long, global = true, conflicts_with_all = ["json", "verbose"])]
+    pub(crate) quiet: bool,
+
+    /// Say on standard error what is decided, too: addresses, keys, sizes, rates, what is resumed or packed.
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -72,7 +80,7 @@ Exit codes:
   0    done
   1    a soak or a bench found something wrong
   2    usage: the arguments make no sense
-  3    no peer, a peer that refuses, or a time-out
+  3    no peer, a peer that refuses, a time-out, or a name that does not resolve
   4    verification failed: what arrived is not what was sent
   5    I/O: a file, a disk, a socket
   6    a file with a key, ticket or token that other users can read

@@ -11,6 +11,7 @@
 //! * `serve`, `serve_failures`: the same for `serve` and `fetch`; `serve_hostile`: servers that lie;
 //! * `second`: transfers with the program in another language, `vectors/second`;
 //! * `tokens`: `keygen` and `token`, and that no secret is ever said;
+//! * `kinds`: what is asked and waited for, what sort of error it is, names, `--quiet`, `--verbose`;
 //! * `shell`: completions and manual pages;
 //! * `help`, `json`: what people read and what scripts read, for all commands.
 //!
@@ -40,6 +41,7 @@ mod help;
 mod inbox;
 mod inspect;
 mod json;
+mod kinds;
 mod pipe;
 mod playground;
 mod resume;
