@@ -7,6 +7,7 @@
 //! * [`api`]: the public API of each library, against the reviewed lists.
 //! * [`book`]: the book, its numbers and its links.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
+//! * [`packages`]: what installs: crates for a registry, and a package for Debian.
 //! * [`playground`]: the simulator in a page, and a program with it.
 //! * [`views`]: a live server in a page, in a terminal and for a monitor.
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
@@ -16,6 +17,7 @@ mod book;
 mod ci;
 mod corpus;
 mod mends;
+mod packages;
 mod playground;
 mod tidy;
 mod views;
@@ -44,6 +46,9 @@ Commands:
   playground --check  the same, tried in a browser (Debian's chromium)
   book              build the book, with the playground in it, to target/book
   book --check      the same, and follow its links, and run the quick commands of its numbers
+  packages          what the crates lack to be published; with --release also what only a release needs
+  packages --check  the same, and Debian's package is built, looked at, installed, tried and removed
+  deb [PROGRAM]     build Debian's package into target/deb, from a release build or this program
   mends [NAME]      take out each mend of a fault (minutes each): an oracle must find what it let in
   mends --list      what they are, and what finds each
 
@@ -91,6 +96,11 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
         ["playground", "--check"] => playground::check(&ci::Shell::new(workspace)),
         ["book"] => book::run(&ci::Shell::new(workspace)),
         ["book", "--check"] => book::check(&ci::Shell::new(workspace)),
+        ["packages"] => packages::check_crates(&ci::Shell::new(workspace)),
+        ["packages", "--check"] => packages::check(&ci::Shell::new(workspace)),
+        ["packages", "--release"] => packages::check_release(&ci::Shell::new(workspace)),
+        ["deb"] => packages::deb(&ci::Shell::new(workspace), None),
+        ["deb", program] => packages::deb(&ci::Shell::new(workspace), Some(program)),
         ["mends"] => Ok(mends::run(workspace, "")?),
         ["mends", "--list"] => {
             mends::list();

@@ -75,6 +75,13 @@ impl<'a> Shell<'a> {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
+    /// Runs a program of this machine.
+    pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> Result<(), Stop> {
+        let mut command = self.workspace.command(program);
+        command.args(arguments);
+        run(command, &format!("{program} {}", arguments.join(" ")))
+    }
+
     /// Runs the cargo of another toolchain, which is installed first if need be, in a directory of its
     /// own: two toolchains in one would rebuild each other's work.
     pub(crate) fn cargo_of(&self, toolchain: &str, arguments: &str) -> Result<(), Stop> {
@@ -147,6 +154,14 @@ impl<'a> Shell<'a> {
     /// Runs a script of Python with Debian's Python, which has what `packages` bring; they are installed if
     /// this may be done.
     pub(crate) fn debian_python(&self, packages: &str, script: &str) -> Result<(), Stop> {
+        self.need_debian(packages)?;
+        let mut command = self.workspace.command("/usr/bin/python3");
+        command.arg("-B").args(script.split_whitespace());
+        run(command, &format!("/usr/bin/python3 -B {script}"))
+    }
+
+    /// Makes sure that these packages of Debian are here, or says that the step is skipped.
+    pub(crate) fn need_debian(&self, packages: &str) -> Result<(), Stop> {
         let list = || packages.split_whitespace();
         let mut installed = self.workspace.command("dpkg");
         installed.arg("-s").args(list());
@@ -162,9 +177,7 @@ impl<'a> Shell<'a> {
             run(install, &shown)
                 .map_err(|_| Stop::Skipped(format!("{packages} could not be installed")))?;
         }
-        let mut command = self.workspace.command("/usr/bin/python3");
-        command.arg("-B").args(script.split_whitespace());
-        run(command, &format!("/usr/bin/python3 -B {script}"))
+        Ok(())
     }
 
     fn install(&self, arguments: &str) -> Result<(), Stop> {
