@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Stop;
 use super::shell::{Shell, failed};
 use crate::workspace::Package;
-use crate::{api, book, corpus, playground, tidy};
+use crate::{api, book, c, corpus, playground, tidy};
 
 /// One check.
 pub(super) struct Step {
@@ -94,6 +94,11 @@ pub(super) const STEPS: &[Step] = &[
         name: "wireshark",
         proves: "Wireshark shows of captures what the program says of them, and leaves others alone",
         run: wireshark,
+    },
+    Step {
+        name: "c",
+        proves: "programs in C and C++ join by the header there is, with no leak and no undefined behaviour",
+        run: c::check,
     },
     // Behind those with the program of the tests: this one has another, with the page in it.
     Step {
