@@ -32,7 +32,7 @@ The build tool of haulier: it runs at home what CI runs.
 Usage: cargo xtask COMMAND [FLAGS]
 
 Commands:
-  ci                every check CI runs after `cargo test`, in order; stops at the first that fails
+  ci                every check CI runs after `cargo test`, in two lanes; each stops where one fails
   ci --list         what those checks are, and what each is there for
   ci --only NAME    one of them, such as the one that has just failed
   tidy              only the fast text checks (a second), good before every commit
@@ -80,16 +80,17 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
             ci::list();
             Ok(())
         }
+        ["ci", ci::RUNS] => Ok(ci::run_runs(workspace)?),
         ["ci", "--only", name] => Ok(ci::run_one(workspace, name)?),
         ["tidy"] => Ok(tidy::run(workspace)?),
         ["api"] => api::check(workspace),
         ["api", "--write"] => api::write(workspace),
         ["corpus"] => Ok(corpus::write(workspace)?),
         ["corpus", "--check"] => Ok(corpus::check(workspace)?),
-        ["playground"] => playground::run(&ci::Shell { workspace }),
-        ["playground", "--check"] => playground::check(&ci::Shell { workspace }),
-        ["book"] => book::run(&ci::Shell { workspace }),
-        ["book", "--check"] => book::check(&ci::Shell { workspace }),
+        ["playground"] => playground::run(&ci::Shell::new(workspace)),
+        ["playground", "--check"] => playground::check(&ci::Shell::new(workspace)),
+        ["book"] => book::run(&ci::Shell::new(workspace)),
+        ["book", "--check"] => book::check(&ci::Shell::new(workspace)),
         ["mends"] => Ok(mends::run(workspace, "")?),
         ["mends", "--list"] => {
             mends::list();

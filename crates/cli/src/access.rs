@@ -7,17 +7,21 @@ use std::net::SocketAddr;
 
 use haulier::{
     Attempt, AttemptError, CloseReason, Connect, ConnectError, ConnectToken, Credentials,
-    RefusalCode, Ticket, TicketError,
+    ErrorKind, RefusalCode, Ticket, TicketError,
 };
 use zeroize::Zeroizing;
 
 use crate::args::ConnectArgs;
 use crate::failure::{Failure, plain};
 use crate::keys::{self, Kind};
-use crate::units;
+use crate::report::Report;
+use crate::resolve;
 
 /// The variable that holds a ticket.
 const VARIABLE: &str = "HAULIER_TICKET";
+
+/// How a ticket begins.
+const TICKET_PREFIX: &str = "haulier1:";
 
 /// How a token begins.
 const TOKEN_PREFIX: &str = "haulier-token";
@@ -40,19 +44,26 @@ pub(crate) fn find(
     source: &str,
     args: &ConnectArgs,
     peer: &'static str,
+    report: &Report,
 ) -> Result<Access, Failure> {
     let source = source.trim();
     let has_file = args.open || args.secret_file.is_some() || args.token_file.is_some();
     let is_token = source.starts_with(TOKEN_PREFIX);
-    let access = match units::address(source) {
-        Ok(address) if !is_token => at(address, args)?,
-        _ if has_file => {
+    let is_ticket = source.starts_with(TICKET_PREFIX);
+    let place = if is_token || is_ticket { None } else { resolve::place(source, report)? };
+    let access = match place {
+        Some(addresses) => at(&addresses, args)?,
+        None if has_file && !is_token && !is_ticket => {
+            let what = "the address has no port: write HOST:PORT, as in 192.0.2.7:4016";
+            return Err(Failure::Usage(what.into()));
+        }
+        None if has_file => {
             let what = "--open, --secret-file and --token-file go with an ADDR: tickets and tokens \
                         say themselves where to go, and what lets you in";
             return Err(Failure::Usage(what.into()));
         }
-        _ if is_token => by_token(parse_token(source)?, None)?,
-        _ => by_ticket(source)?,
+        None if is_token => by_token(parse_token(source)?, &[])?,
+        None => by_ticket(source)?,
     };
     Ok(Access { peer, ..access })
 }
@@ -77,10 +88,10 @@ pub(crate) fn no_ticket(peer: &str) -> Failure {
 pub(crate) fn is_source(text: &str) -> bool {
     let has_port =
         |text: &str| text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    text.starts_with("haulier1:") || text.starts_with(TOKEN_PREFIX) || has_port(text)
+    text.starts_with(TICKET_PREFIX) || text.starts_with(TOKEN_PREFIX) || has_port(text)
 }
 
-fn at(address: SocketAddr, args: &ConnectArgs) -> Result<Access, Failure> {
+fn at(addresses: &[SocketAddr], args: &ConnectArgs) -> Result<Access, Failure> {
     let credentials = if args.open {
         Credentials::Open
     } else if let Some(path) = &args.secret_file {
@@ -89,23 +100,28 @@ fn at(address: SocketAddr, args: &ConnectArgs) -> Result<Access, Failure> {
         let secret = keys::read(path, Kind::Secret, args.key_files)?;
         Credentials::Secret { secret, identity: identity.transpose()? }
     } else if let Some(path) = &args.token_file {
-        return by_token(parse_token(&keys::read_text(path, args.key_files)?)?, Some(address));
+        return by_token(parse_token(&keys::read_text(path, args.key_files)?)?, addresses);
     } else {
         let what = "an address alone lets nobody in: give the server's ticket instead, or one of \
                     --secret-file, --token-file and --open with it";
         return Err(Failure::Usage(what.into()));
     };
-    let connect = Connect::new(address, args.wire.protocol_id, credentials);
+    let Some(&first) = addresses.first() else {
+        return Err(Failure::Usage("there is no address".into()));
+    };
+    let connect = Connect::new(first, args.wire.protocol_id, credentials).with_servers(addresses);
     Ok(Access { connect, digest: None, is_ticket: false, peer: "" })
 }
 
 fn parse_token(text: &str) -> Result<ConnectToken, Failure> {
-    ConnectToken::parse(text).map_err(|error| Failure::Usage(error.to_string()))
+    ConnectToken::parse(text).map_err(|error| Failure::Credentials(error.to_string()))
 }
 
-fn by_token(token: ConnectToken, address: Option<SocketAddr>) -> Result<Access, Failure> {
+fn by_token(token: ConnectToken, addresses: &[SocketAddr]) -> Result<Access, Failure> {
     let mut connect = Connect::from(&token);
-    connect.servers = address.map_or(connect.servers, |address| vec![address]);
+    if !addresses.is_empty() {
+        connect.servers = addresses.to_vec();
+    }
     if connect.servers.is_empty() {
         let what = "the token does not say where to go: give ADDR --token-file FILE";
         return Err(Failure::Usage(what.into()));
@@ -115,7 +131,7 @@ fn by_token(token: ConnectToken, address: Option<SocketAddr>) -> Result<Access, 
 
 fn by_ticket(text: &str) -> Result<Access, Failure> {
     let ticket = Ticket::parse(text).map_err(|error| {
-        Failure::Usage(match error {
+        Failure::Credentials(match error {
             TicketError::NotATicket => format!("{error}, or give HOST:PORT"),
             _ => error.to_string(),
         })
@@ -124,53 +140,67 @@ fn by_ticket(text: &str) -> Result<Access, Failure> {
     Ok(Access { connect: Connect::from(&ticket), digest, is_ticket: true, peer: "" })
 }
 
+fn listed(addresses: &[SocketAddr]) -> String {
+    addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" and ")
+}
+
 impl Access {
     /// Why there is no client.
     pub(crate) fn not_begun(&self, error: &ConnectError) -> Failure {
         match error {
             ConnectError::Failed(attempts) => self.not_connected(attempts),
             ConnectError::Io(error) => Failure::socket("socket", error),
-            ConnectError::Network(error) => Failure::Io(error.to_string()),
+            ConnectError::Network(error) => error.clone().into(),
             _ => Failure::Usage(error.to_string()),
         }
     }
 
-    /// Why there is no connection, with what to do: a refusal says more than a closed port, and that more
-    /// than silence.
+    /// Why there is no connection, with what to do: a refusal says more than silence, and that more than a
+    /// closed port, for another program's host may have one of the addresses here.
     pub(crate) fn not_connected(&self, attempts: &[Attempt]) -> Failure {
-        let (mut is_closed_port, mut is_silent, mut no_route) = (false, false, None);
-        for attempt in attempts {
-            match &attempt.error {
+        let (mut closed, mut silent, mut no_route) = (Vec::new(), Vec::new(), None);
+        for Attempt { server, error, .. } in attempts {
+            match error {
                 Some(AttemptError::Closed(CloseReason::Refused(code))) => {
-                    return Failure::TimeOut(self.refused(attempt.server, *code));
+                    return Failure::refused(*code, self.refused(*server, *code));
                 }
-                Some(AttemptError::NobodyListens) => is_closed_port = true,
-                Some(AttemptError::NoRoute(error)) => no_route = Some(plain(error)),
-                _ => is_silent = true,
+                Some(AttemptError::NobodyListens) => closed.push(*server),
+                Some(AttemptError::NoRoute(error)) => no_route = Some((*server, plain(error))),
+                _ => silent.push(*server),
             }
         }
         let peer = self.peer;
-        let timeout = self.connect.connection.handshake_timeout.as_secs_f64();
-        let to: Vec<String> = self.connect.servers.iter().map(SocketAddr::to_string).collect();
-        let to = to.join(" and ");
-        if is_closed_port {
-            return Failure::NobodyListens(format!(
-                "nobody listens at {to}: is {peer} running there? If it was started again, \
-                 take the ticket that it prints now"
-            ));
+        if !silent.is_empty() {
+            return Failure::peer(ErrorKind::NoAnswer, self.no_answer(&silent, &closed));
         }
-        Failure::TimeOut(match no_route {
-            Some(error) if !is_silent => format!("{to} cannot be reached from here: {error}"),
-            // A server that cannot prove the identity cannot even read the request.
-            _ if self.insists() => format!(
-                "no answer from {to} for {timeout} s: is {peer} running there, with the \
-                 identity that you insist on, and does the firewall let UDP through?"
-            ),
-            _ => format!(
-                "no answer from {to} for {timeout} s: is {peer} running there, and does the \
-                 firewall let UDP through?"
-            ),
-        })
+        Failure::peer(
+            ErrorKind::Unreachable,
+            match no_route {
+                Some((server, error)) if closed.is_empty() => {
+                    format!("{server} cannot be reached from here: {error}")
+                }
+                _ => format!(
+                    "nobody listens at {}: is {peer} running there? If it was started again, \
+                     take the ticket that it prints now",
+                    listed(&closed)
+                ),
+            },
+        )
+    }
+
+    fn no_answer(&self, silent: &[SocketAddr], closed: &[SocketAddr]) -> String {
+        let timeout = self.connect.connection.handshake_timeout.as_secs_f64();
+        let (to, peer) = (listed(silent), self.peer);
+        // A server that cannot prove the identity cannot even read the request.
+        let identity = if self.insists() { ", with the identity that you insist on," } else { "," };
+        let closed = match closed {
+            [] => String::new(),
+            closed => format!(" (nobody listens at {})", listed(closed)),
+        };
+        format!(
+            "no answer from {to} for {timeout} s: is {peer} running there{identity} and does the firewall \
+             let UDP through?{closed}"
+        )
     }
 
     /// Whether only a server with a certain identity will do.

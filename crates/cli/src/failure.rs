@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use haulier::{ListenError, NetworkError};
+use haulier::{CloseCode, ErrorKind, ListenError, NetworkError, RefusalCode};
 
 /// Why a command did not do what it was asked for. Its text is one sentence that says what to do where
 /// anything can be done.
@@ -15,18 +15,30 @@ pub(crate) enum Failure {
     /// The arguments make no sense.
     #[error("{0}")]
     Usage(String),
-    /// No answer, or not in time.
+    /// The text is no ticket and no token.
     #[error("{0}")]
-    TimeOut(String),
-    /// The port is closed, which may change.
+    Credentials(String),
+    /// A host name without an address.
     #[error("{0}")]
-    NobodyListens(String),
+    Name(String),
+    /// There is no connection, or none any more.
+    #[error("{text}")]
+    Peer {
+        /// What sort of end it was.
+        kind: ErrorKind,
+        /// What the other end said, as a number: of a close, or of a refusal.
+        code: Option<u64>,
+        text: String,
+    },
     /// What arrived is not what was sent.
     #[error("{0}")]
     Verification(String),
     /// A file, a disk or a socket.
     #[error("{0}")]
     Io(String),
+    /// A bug of haulier.
+    #[error("{0}")]
+    Internal(String),
     /// A file with a secret that other users can read.
     #[error("{0}")]
     Exposed(String),
@@ -48,10 +60,10 @@ impl Failure {
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
             Self::Negative(_) => 1,
-            Self::Usage(_) => 2,
-            Self::TimeOut(_) | Self::NobodyListens(_) => 3,
+            Self::Usage(_) | Self::Credentials(_) => 2,
+            Self::Peer { .. } | Self::Name(_) => 3,
             Self::Verification(_) => 4,
-            Self::Io(_) => 5,
+            Self::Io(_) | Self::Internal(_) => 5,
             Self::Exposed(_) => 6,
             Self::Ended(_) => 7,
             Self::Incomplete(_) => 8,
@@ -59,19 +71,55 @@ impl Failure {
         }
     }
 
-    /// The word for it in JSON.
+    /// The word for it in JSON: that of every language where it has one, or one of the program's own.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Negative(_) => "negative",
-            Self::Usage(_) => "usage",
-            Self::TimeOut(_) | Self::NobodyListens(_) => "timeout",
+            Self::Usage(_) => ErrorKind::Usage.name(),
+            Self::Credentials(_) => ErrorKind::Credentials.name(),
+            Self::Name(_) => "name",
+            Self::Peer { kind, .. } => kind.name(),
             Self::Verification(_) => "verification",
-            Self::Io(_) => "io",
+            Self::Io(_) => ErrorKind::Io.name(),
+            Self::Internal(_) => ErrorKind::Internal.name(),
             Self::Exposed(_) => "exposed",
             Self::Ended(_) => "ended",
             Self::Incomplete(_) => "incomplete",
             Self::Interrupted | Self::Paused => "interrupted",
         }
+    }
+
+    /// What the other end said, as a number.
+    pub(crate) const fn code(&self) -> Option<u64> {
+        match self {
+            Self::Peer { code, .. } => *code,
+            _ => None,
+        }
+    }
+
+    /// There is no connection, or none any more.
+    pub(crate) fn peer(kind: ErrorKind, text: impl Into<String>) -> Self {
+        Self::Peer { kind, code: None, text: text.into() }
+    }
+
+    /// Something was not done in its time.
+    pub(crate) fn late(text: impl Into<String>) -> Self {
+        Self::peer(ErrorKind::Timeout, text)
+    }
+
+    /// The other end closed the connection.
+    pub(crate) fn closed(code: CloseCode, text: impl Into<String>) -> Self {
+        Self::Peer { kind: ErrorKind::Closed, code: Some(code.0.into()), text: text.into() }
+    }
+
+    /// The server refused the request.
+    pub(crate) fn refused(code: RefusalCode, text: impl Into<String>) -> Self {
+        Self::Peer { kind: ErrorKind::Refused, code: Some(code.byte().into()), text: text.into() }
+    }
+
+    /// Whether nobody listens at the port, which may change.
+    pub(crate) const fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Peer { kind: ErrorKind::Unreachable, .. })
     }
 
     /// An error with a file.
@@ -87,7 +135,10 @@ impl Failure {
 
 impl From<NetworkError> for Failure {
     fn from(error: NetworkError) -> Self {
-        Self::Io(error.to_string())
+        match error.kind() {
+            ErrorKind::Internal => Self::Internal(error.to_string()),
+            _ => Self::Io(error.to_string()),
+        }
     }
 }
 

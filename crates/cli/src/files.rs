@@ -6,16 +6,12 @@ use std::task::Waker;
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use haulier::{Client, CloseCode, Event};
+use haulier::CloseCode;
 use haulier_files::pool::{DEFAULT_THREADS, DiskPool, Wake};
 use haulier_files::reason::{self, Fault, Reason};
 use haulier_files::session::Taking;
-use serde_json::json;
 
-use crate::access::Access;
 use crate::failure::Failure;
-use crate::interrupt;
-use crate::report::Report;
 use crate::units::show_words;
 
 /// The longest name that can be asked for.
@@ -39,32 +35,6 @@ pub(crate) fn disk_pool(network: Waker) -> Result<DiskPool, Failure> {
         network.wake_by_ref();
     });
     DiskPool::new(DEFAULT_THREADS, wake).map_err(|error| Failure::Io(error.to_string()))
-}
-
-/// A client that is connected.
-pub(crate) fn join(access: &Access, report: &Report) -> Result<Client, Failure> {
-    let client =
-        Client::connect(access.connect.clone()).map_err(|error| access.not_begun(&error))?;
-    loop {
-        interrupt::check()?;
-        match client.wait(TURN)? {
-            Some(Event::Closed(_)) => return Err(access.not_connected(&client.attempts())),
-            Some(Event::Queued { place, estimate }) => say_place(place, estimate, report),
-            Some(_) => return Ok(client),
-            None => {}
-        }
-    }
-}
-
-/// Says how long the line is.
-fn say_place(place: Option<u32>, estimate: Option<Duration>, report: &Report) {
-    let text = match (place, estimate.map(|time| time.as_secs_f64().ceil())) {
-        (None, _) => "the server is full, and so is its line: asking again now and then".into(),
-        (Some(place), None) => format!("in line: place {place}"),
-        (Some(place), Some(seconds)) => format!("in line: place {place}, some {seconds} s"),
-    };
-    let estimate_s = estimate.map(|time| time.as_secs_f64());
-    report.event("queued", json!({ "place": place, "estimate_s": estimate_s }), &text);
 }
 
 /// Waits until the disk has answered something.

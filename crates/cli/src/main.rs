@@ -6,8 +6,10 @@
 
 mod access;
 mod args;
+mod asking;
 mod bench;
 mod demo;
+mod details;
 mod failure;
 mod fetch;
 mod files;
@@ -21,8 +23,10 @@ mod playground;
 mod recv;
 mod relay;
 mod report;
+mod resolve;
 mod send;
 mod serve;
+mod shell;
 mod soak;
 mod target;
 mod token;
@@ -36,14 +40,21 @@ use clap::Parser as _;
 
 use crate::args::{Args, Command};
 use crate::failure::Failure;
-use crate::report::Report;
+use crate::report::{Loudness, Report};
+use crate::resolve::AddressError;
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return not_understood(&error),
     };
-    let report = Report::new(args.json, args.command.prints_data(args.json));
+    let loudness = match (args.quiet, args.verbose) {
+        (true, _) => Loudness::Quiet,
+        (_, true) => Loudness::Verbose,
+        _ => Loudness::Plain,
+    };
+    let report =
+        Report::new(args.json, args.command.prints_data(args.json)).with_loudness(loudness);
     interrupt::watch();
     let outcome = match &args.command {
         Command::Serve(args) => serve::run(args, &report),
@@ -57,6 +68,8 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args, &report),
         Command::Inspect(args) => inspect::run(args, &report),
         Command::Playground(args) => playground::run(args, &report),
+        Command::Completions(args) => shell::completions(args, &report),
+        Command::Man(args) => shell::man(args, &report),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -69,7 +82,13 @@ fn main() -> ExitCode {
 
 /// Arguments that make no sense, or a request for help. With `--json` the error is JSON.
 fn not_understood(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() || !std::env::args_os().any(|arg| arg == "--json") {
+    let is_json = error.use_stderr() && std::env::args_os().any(|arg| arg == "--json");
+    if let Some(error) = name_error(error) {
+        let failure = Failure::Name(error.to_string());
+        Report::new(is_json, false).failure(&failure);
+        return ExitCode::from(failure.exit_code());
+    }
+    if !is_json {
         // Nothing can be done about a terminal that is gone.
         let _gone = error.print();
         return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
@@ -80,4 +99,10 @@ fn not_understood(error: &clap::Error) -> ExitCode {
     let failure = Failure::Usage(sentence.trim_start_matches("error: ").into());
     Report::new(true, false).failure(&failure);
     ExitCode::from(failure.exit_code())
+}
+
+/// A host name among the arguments that has no address: they make sense, and it is no matter of usage.
+fn name_error(error: &clap::Error) -> Option<&AddressError> {
+    let source = std::error::Error::source(error)?.downcast_ref::<AddressError>();
+    source.filter(|error| matches!(error, AddressError::Name { .. }))
 }

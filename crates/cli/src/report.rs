@@ -69,10 +69,22 @@ impl Lines {
     }
 }
 
+/// How much a command says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Loudness {
+    /// Errors, and what was asked for.
+    Quiet,
+    #[default]
+    Plain,
+    /// What was decided, too.
+    Verbose,
+}
+
 /// Prints what a command has to say.
 #[derive(Debug)]
 pub(crate) struct Report {
     json: bool,
+    loudness: Loudness,
     /// Standard output is taken by data.
     to_stderr: bool,
     /// A screen has the terminal.
@@ -84,7 +96,33 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn new(json: bool, to_stderr: bool) -> Self {
         let (screen, bar) = (RefCell::new(None), RefCell::new(None));
-        Self { json, to_stderr, screen, bar, last_progress: Cell::new(None) }
+        let loudness = Loudness::default();
+        Self { json, loudness, to_stderr, screen, bar, last_progress: Cell::new(None) }
+    }
+
+    pub(crate) fn with_loudness(self, loudness: Loudness) -> Self {
+        Self { loudness, ..self }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.loudness == Loudness::Quiet
+    }
+
+    /// Whether details are said: for those that are work to find out.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.loudness == Loudness::Verbose
+    }
+
+    /// What was decided, for who wants to know: on standard error.
+    pub(crate) fn detail(&self, text: &str) {
+        if !self.is_verbose() {
+            return;
+        }
+        if self.json {
+            self.event("detail", json!({ "message": text }), "");
+        } else if !self.is_kept(text) {
+            self.to_terminal(text);
+        }
     }
 
     /// From now on lines are kept, until they are released.
@@ -117,7 +155,7 @@ impl Report {
                 line.extend(fields);
             }
             self.print(&line.to_string());
-        } else if !text.is_empty() {
+        } else if !text.is_empty() && !self.is_quiet() {
             self.print(text);
         }
     }
@@ -145,12 +183,26 @@ impl Report {
     pub(crate) fn warning(&self, text: &str) {
         if self.json {
             self.event("warning", json!({ "message": text }), "");
-        } else if !self.is_kept(&format!("warning: {text}")) {
-            let warn = || eprintln!("warning: {text}");
-            match &*self.bar.borrow() {
-                Some(bar) => bar.suspend(warn),
-                None => warn(),
-            }
+        } else if !self.is_quiet() && !self.is_kept(&format!("warning: {text}")) {
+            self.to_terminal(&format!("warning: {text}"));
+        }
+    }
+
+    /// A line on standard error, beside the bar.
+    fn to_terminal(&self, line: &str) {
+        let say = || eprintln!("{line}");
+        match &*self.bar.borrow() {
+            Some(bar) => bar.suspend(say),
+            None => say(),
+        }
+    }
+
+    /// The end, with what was asked for: that is said in any case.
+    pub(crate) fn answer(&self, fields: Value, text: &str) {
+        self.finish_bar();
+        match self.json {
+            true => self.event("done", fields, ""),
+            false => self.print(text),
         }
     }
 
@@ -180,10 +232,13 @@ impl Report {
     ) -> Result<(), Failure> {
         fields["ok"] = failure.is_none().into();
         let Some(failure) = failure else {
-            self.done(fields, text);
+            self.answer(fields, text);
             return Ok(());
         };
-        self.event("summary", fields, text);
+        match self.json {
+            true => self.event("summary", fields, ""),
+            false => self.print(text),
+        }
         Err(failure)
     }
 
@@ -192,12 +247,27 @@ impl Report {
         self.finish_bar();
         if self.json {
             let code = failure.exit_code();
-            let fields = json!({
+            let mut fields = json!({
                 "ok": false, "kind": failure.kind(), "exit_code": code, "message": failure.to_string(),
             });
+            if let Some(said) = failure.code() {
+                fields["code"] = said.into();
+            }
             self.event("error", fields, "");
         } else {
             eprintln!("haulier: {failure}");
+        }
+    }
+
+    /// What is waited for, on a terminal: it moves, so that the program does not seem dead.
+    pub(crate) fn waiting(&self, text: &str) {
+        let is_shown = !self.json && !self.is_quiet() && !self.has_screen();
+        if is_shown && std::io::stderr().is_terminal() {
+            self.draw(0, None, "{spinner} {wide_msg}", "");
+            if let Some(bar) = &*self.bar.borrow() {
+                bar.set_message(text.to_owned());
+                bar.tick();
+            }
         }
     }
 
@@ -218,7 +288,7 @@ impl Report {
         fields: impl Fn() -> Value,
         detail: impl Fn() -> String,
     ) {
-        if self.has_screen() {
+        if self.has_screen() || self.is_quiet() {
             return;
         }
         let template = "{msg}{wide_bar} {bytes} of {total_bytes}  {elapsed}";
@@ -255,7 +325,7 @@ impl Report {
         show: impl Fn(u64) -> String,
         detail: impl Fn() -> String,
     ) {
-        if self.has_screen() {
+        if self.has_screen() || self.is_quiet() {
             return;
         }
         if !self.json && std::io::stderr().is_terminal() {

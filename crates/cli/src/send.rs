@@ -5,7 +5,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use haulier::file::Digest;
@@ -18,8 +17,10 @@ use haulier_files::session::{ClientLink, Giving};
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use crate::access::{self, Access};
+use crate::access;
 use crate::args::SendArgs;
+use crate::asking;
+use crate::details;
 use crate::failure::Failure;
 use crate::fetch::outcome::show_detail;
 use crate::files;
@@ -36,9 +37,6 @@ const PEER: &str = "`haulier recv` or `haulier serve --inbox`";
 /// How long saying goodbye may take: three times a second apart, and some of it for a busy machine.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// How long after a closed port the next try is.
-const PAUSE: Duration = Duration::from_millis(100);
-
 pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     look::check(&args.look, false, report)?;
     let (paths, ticket) = split(args)?;
@@ -46,7 +44,7 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
         return Err(Failure::Usage("--name is for one file: there are several".into()));
     }
     let library = Arc::new(library::load(&paths, args.name.as_deref(), report)?);
-    let mut access = access::find(&ticket, &args.connect, PEER)?;
+    let mut access = access::find(&ticket, &args.connect, PEER, report)?;
     access.connect.request = Request::Put.to_bytes();
     access.connect.copies = args.connect.copies;
     access.connect.max_time_in_line = args.connect.max_wait;
@@ -58,12 +56,14 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
         .with_max_block_bytes(0);
     Traces::of_client(&args.connect.trace, &mut access.connect, report)?;
     let started = Instant::now();
-    let client = join(&access, args.connect.answer(), report)?;
+    details::request(&access, report);
+    let client = asking::join_patiently(&access, args.connect.answer(), report)?;
     let connect = started.elapsed();
     let pool = files::disk_pool(client.waker())?;
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
     report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
+    details::connected(&client, report);
     let _look =
         Look::start(&args.look, client.clone(), format!("to {addr}").as_str().into(), report)?;
     let Some(giving) = Giving::new(&library, pool.handle(), GiverConfig::new(Start::WhenAsked), "")
@@ -83,31 +83,10 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     let outcome = send.until_done();
     let times = (connect, started.elapsed());
     report.finish_bar();
+    details::ended(&client, &send.giving.progress(), report);
     send.say_goodbye();
     outcome?;
     send.conclude(times)
-}
-
-/// Who sends may come first: a port at which nobody listens yet is tried again until the time is over.
-fn join(access: &Access, timeout: Duration, report: &Report) -> Result<Client, Failure> {
-    let started = Instant::now();
-    let mut is_said = false;
-    loop {
-        match files::join(access, report) {
-            Err(error @ Failure::NobodyListens(_)) if started.elapsed() > timeout => {
-                return Err(error);
-            }
-            Err(Failure::NobodyListens(_)) => {}
-            joined => return joined,
-        }
-        if !is_said {
-            let text = "nobody listens there yet: waiting";
-            report.event("waiting", json!({ "message": text }), text);
-            is_said = true;
-        }
-        thread::sleep(PAUSE);
-        interrupt::check()?;
-    }
 }
 
 /// What to send, and where.
@@ -228,14 +207,15 @@ impl Sending<'_> {
     fn ended(&self, reason: &CloseReason) -> Failure {
         let (CloseReason::There { code, reason }, to) = (reason, self.client.server()) else {
             let seconds = self.patience.as_secs_f64();
-            return Failure::TimeOut(format!(
+            let text = format!(
                 "{} stopped answering: nothing came for {seconds} s; send again: what is there is kept",
                 self.client.server()
-            ));
+            );
+            return Failure::peer(reason.kind(), text);
         };
         let words = show_words(reason);
         let said = if words.is_empty() { String::new() } else { format!(": {words}") };
-        Failure::TimeOut(match *code {
+        let text = match *code {
             NOT_ADMITTED => format!("{to} takes no files{said}"),
             OVER_QUOTA => format!("{to} does not take that much{said}"),
             CloseCode::SHUTTING_DOWN | INTERRUPTED => format!(
@@ -246,7 +226,8 @@ impl Sending<'_> {
                 Some(meaning) => format!("{to} has ended it: {meaning}{said}"),
                 None => format!("{to} closed the connection: {code}{said}"),
             },
-        })
+        };
+        Failure::closed(*code, text)
     }
 
     /// Lets the other end know how it ended: it is sent three times, and needs no answer.

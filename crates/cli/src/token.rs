@@ -130,7 +130,7 @@ fn show(args: &ShowArgs, report: &Report) -> Result<(), Failure> {
     }
     let words: Vec<String> =
         lines.iter().map(|(name, value)| format!("  {name:<14} {value}")).collect();
-    report.done(fields, &format!("connect token\n{}", words.join("\n")));
+    report.answer(fields, &format!("connect token\n{}", words.join("\n")));
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Numbers as people write them, and back.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -119,14 +119,6 @@ pub(crate) fn soaked(text: &str) -> Result<Soaked, String> {
     })
 }
 
-/// An address with a port: `127.0.0.1:4016`, `[::1]:4016`, `localhost:4016`.
-pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
-    let error =
-        |why: &str| format!("{text} is no address ({why}): write HOST:PORT, 127.0.0.1:4016");
-    let mut found = text.to_socket_addrs().map_err(|cause| error(&cause.to_string()))?;
-    found.next().ok_or_else(|| error("no such host"))
-}
-
 /// An IP address whose port does not matter: `192.0.2.9`, `192.0.2.9:4016`, `::1`.
 pub(crate) fn place(text: &str) -> Result<SocketAddr, String> {
     let ip = text.parse().map(|ip: IpAddr| SocketAddr::new(ip, 0));
@@ -187,6 +179,5 @@ mod tests {
         assert_eq!(place("192.0.2.9"), place("192.0.2.9:0"));
         assert!(place("host").is_err() && wide_id("-1").is_err());
         assert_eq!(show_words("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
-        assert!(address("nonsense").is_err() && address("127.0.0.1").is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, ValueEnum};
+use clap::{ArgGroup, ValueEnum, ValueHint};
 use haulier::Urgency;
 use haulier_files::packing::Packing;
 
@@ -19,12 +19,12 @@ use crate::units;
 pub(crate) struct ListenArgs {
     /// The address to wait at. With 0.0.0.0 or [::] the ticket holds the address that the system would
     /// reach others from, and loopback; with port 0 the system chooses one.
-    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0", value_parser = units::address)]
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0", value_parser = crate::resolve::address)]
     pub(crate) bind: SocketAddr,
 
     /// An address to put in the ticket instead of those found, up to 8: a public one, behind a router. A
     /// connect token has to name one of these, or the one it waits at.
-    #[arg(long, value_name = "HOST:PORT", value_parser = units::address)]
+    #[arg(long, value_name = "HOST:PORT", value_parser = crate::resolve::address)]
     pub(crate) address: Vec<SocketAddr>,
 
     /// Let everybody in, without encryption: for a network you trust.
@@ -315,7 +315,7 @@ pub(crate) struct SendArgs {
     /// The files and directories to send, and last the ticket that `recv` or `serve --inbox` printed, a
     /// connect token, or HOST:PORT. `-` is standard input, of any length. The ticket is left out with
     /// --ticket-file or HAULIER_TICKET.
-    #[arg(required = true, value_name = "FILE|DIR... TICKET|ADDR")]
+    #[arg(required = true, value_name = "FILE|DIR... TICKET|ADDR", value_hint = ValueHint::AnyPath)]
     pub(crate) what: Vec<String>,
 
     /// The name to send it under, if it is one: by default its own, and \"stdin\" of a pipe.

@@ -90,7 +90,7 @@ pub(crate) struct IssueArgs {
     pub(crate) client_id: u64,
 
     /// The server that the token is for.
-    #[arg(long, value_name = "ADDR", value_parser = units::address)]
+    #[arg(long, value_name = "ADDR", value_parser = crate::resolve::address)]
     pub(crate) server: Vec<SocketAddr>,
 
     /// Each --server, up to 8, lets the client in once; or every server with the key, if none is named.

@@ -2,14 +2,12 @@
 
 use std::net::SocketAddr;
 
-use crate::units;
-
 /// A page or a screen of what is going on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LookArgs {
     /// Show what is going on in a browser, at this address: 127.0.0.1:8080, or port 0 for any. Also
     /// /snapshot.json, and /metrics for Prometheus. Whoever reaches the address sees who is there.
-    #[arg(long, value_name = "ADDR", value_parser = units::address)]
+    #[arg(long, value_name = "ADDR", value_parser = crate::resolve::address)]
     pub(crate) view: Option<SocketAddr>,
 
     /// Show it in this terminal: transfers, rates, the map of slices. q or Ctrl-C ends the command.

@@ -14,6 +14,7 @@ mod look;
 mod playground;
 mod recorded;
 mod scope;
+mod shell;
 mod trace;
 
 pub(crate) use crowd::CrowdArgs;
@@ -34,6 +35,7 @@ pub(crate) use look::LookArgs;
 pub(crate) use playground::PlaygroundArgs;
 pub(crate) use recorded::RecordedArgs;
 pub(crate) use scope::ScopeArgs;
+pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use trace::TraceArgs;
 
 use std::path::PathBuf;
@@ -53,6 +55,14 @@ pub(crate) struct Args {
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
+    /// Say nothing but errors, and what was asked for: a ticket, a list, a table.
+    #[arg(short, long, global = true, conflicts_with_all = ["json", "verbose"])]
+    pub(crate) quiet: bool,
+
+    /// Say on standard error what is decided, too: addresses, keys, sizes, rates, what is resumed or packed.
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -70,7 +80,7 @@ Exit codes:
   0    done
   1    a soak or a bench found something wrong
   2    usage: the arguments make no sense
-  3    no peer, a peer that refuses, or a time-out
+  3    no peer, a peer that refuses, a time-out, or a name that does not resolve
   4    verification failed: what arrived is not what was sent
   5    I/O: a file, a disk, a socket
   6    a file with a key, ticket or token that other users can read
@@ -104,6 +114,10 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Watch senders cross a link that you make, datagram by datagram, in a browser.
     Playground(PlaygroundArgs),
+    /// Print what completes commands and options in a shell.
+    Completions(CompletionsArgs),
+    /// Print a manual page, or write those of all commands.
+    Man(ManArgs),
 }
 
 impl Command {
@@ -116,6 +130,8 @@ impl Command {
             Self::Recv(args) => !json || args.output.as_os_str() == "-",
             Self::Keygen(args) => !json || args.output.as_os_str() == "-",
             Self::Token(TokenArgs { token: TokenCommand::Issue(_) }) => !json,
+            Self::Completions(_) => !json,
+            Self::Man(args) => !json && args.out.is_none(),
             _ => false,
         }
     }

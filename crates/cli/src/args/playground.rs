@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use haulier_lab::scenes::{Scene, SceneError};
 
-use crate::units;
+use crate::resolve::address;
 
 /// The arguments of `playground`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct PlaygroundArgs {
     /// Where a browser finds it. With another address than that of loopback others can see it, too.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = units::address)]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = address)]
     pub(crate) bind: SocketAddr,
 
     /// Play this scene here instead, and say what became of it: the part of a page's address behind the `?`.

@@ -44,7 +44,7 @@ pub(super) fn run(
     let counts = relay.stop();
     report.finish_bar();
     let driver = sent?;
-    let received = received.map_err(Failure::TimeOut)?;
+    let received = received.map_err(Failure::late)?;
     conclude(data, link, started, &driver, &received, &counts, report)
 }
 
@@ -122,7 +122,7 @@ fn send(
     while sent < chunks {
         interrupt::check()?;
         if receiver.is_finished() {
-            return Err(Failure::TimeOut("the receiver broke down".into()));
+            return Err(Failure::Internal("the receiver broke down".into()));
         }
         driver.turn(TURN).map_err(fail)?;
         while let Some(event) = driver.machine.peer.poll_event() {
@@ -161,7 +161,7 @@ fn show(driver: &Runner<PeerMachine>, sent: usize, chunks: usize, bytes: usize, 
 
 fn gave_up(args: &DemoArgs, reason: SendFailure) -> Failure {
     let timeout = args.timeout.as_secs_f64();
-    Failure::TimeOut(match reason {
+    Failure::late(match reason {
         SendFailure::NoProgress => {
             format!(
                 "nothing got through for {timeout} s: the link is too bad for this budget, or --timeout"

@@ -167,7 +167,7 @@ fn leave(client: &Client, relay: &Relay) {
 fn gave_up(args: &DemoArgs, reason: &CloseReason) -> Failure {
     let timeout = args.timeout.as_secs_f64();
     let no_progress = CloseCode::NO_PROGRESS;
-    Failure::TimeOut(match reason {
+    let text = match reason {
         CloseReason::TimedOut | CloseReason::NoAnswer => format!(
             "nothing got through for {timeout} s: the link is too bad for this budget, or --timeout"
         ),
@@ -178,7 +178,8 @@ fn gave_up(args: &DemoArgs, reason: &CloseReason) -> Failure {
             )
         }
         other => format!("the transfer ended: {other}"),
-    })
+    };
+    Failure::peer(reason.kind(), text)
 }
 
 fn conclude(

@@ -5,7 +5,7 @@ pub(crate) mod outcome;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use haulier::{Client, CloseCode, CloseReason, ConnectionConfig, Delivery, Event};
+use haulier::{Client, CloseCode, CloseReason, ConnectionConfig, Delivery, ErrorKind, Event};
 use haulier_files::Only;
 use haulier_files::offer::Content;
 use haulier_files::pool::PoolHandle;
@@ -18,6 +18,8 @@ use zeroize::Zeroizing;
 
 use crate::access::{self, Access};
 use crate::args::{FetchArgs, PackArg};
+use crate::asking;
+use crate::details;
 use crate::failure::Failure;
 use crate::files::{self, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
 use crate::interrupt;
@@ -40,7 +42,7 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     // What cannot be stored is reported before a request is sent.
     let target = if args.list { None } else { Some(Target::find(&args.output)?) };
     let (source, name) = source(args)?;
-    let mut access = access::find(&source, &args.connect, "`haulier serve`")?;
+    let mut access = access::find(&source, &args.connect, "`haulier serve`", report)?;
     if args.list && name.is_some() {
         return Err(Failure::Usage("--list lists all files: leave out the NAME".into()));
     }
@@ -59,12 +61,18 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
         .with_max_block_bytes(MAX_BLOCK_BYTES);
     Traces::of_client(&args.connect.trace, &mut access.connect, report)?;
     let started = Instant::now();
-    let client = files::join(&access, report)?;
+    details::request(&access, report);
+    report.detail(match config.ask {
+        Ask::Get => "asks for the files outright: nothing of them is here",
+        _ => "asks for the list first: some may be here, or are not wanted",
+    });
+    let client = asking::join(&access, report)?;
     let connect = started.elapsed();
     let pool = files::disk_pool(client.waker())?;
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
     report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
+    details::connected(&client, report);
     let _look =
         Look::start(&args.look, client.clone(), format!("from {addr}").as_str().into(), report)?;
     let replace = if args.force || matches!(target, Some(Target::Stream(..))) {
@@ -77,6 +85,7 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     let outcome = fetch.until_done();
     let times = (connect, started.elapsed());
     report.finish_bar();
+    details::ended(&client, &fetch.taking.progress(), report);
     fetch.say_goodbye(outcome.is_err());
     outcome?;
     fetch.conclude(times)
@@ -235,14 +244,15 @@ impl<'a> Fetch<'a> {
         if wanted == 0 {
             self.taking.close(&link, reason::DONE, "");
             let what = "no file there is called what --only says; --list says which there are";
-            return Err(Failure::TimeOut(what.into()));
+            return Err(Failure::peer(ErrorKind::Usage, what));
         }
         if wanted > 1 && self.target.is_some_and(Target::is_one_file) {
             self.taking.close(&link, NOT_STORED, "");
-            return Err(Failure::TimeOut(format!(
+            let what = format!(
                 "say which file you want, or give a directory with -o: there are {wanted}; --list says \
                  which"
-            )));
+            );
+            return Err(Failure::peer(ErrorKind::Usage, what));
         }
         let entry = |file| self.taking.offer().entry(file);
         self.has_pipe =
@@ -286,14 +296,14 @@ impl<'a> Fetch<'a> {
             CloseReason::ConnectionUnknown => {
                 let what = "the server does not have this connection any more: it was restarted, or it \
                             ended it; fetch again: what is here is kept";
-                Failure::TimeOut(what.into())
+                Failure::peer(ErrorKind::Lost, what)
             }
             _ => self.stopped(),
         }
     }
 
     fn stopped(&self) -> Failure {
-        Failure::TimeOut(format!(
+        Failure::late(format!(
             "{} stopped answering: nothing new for {} s; fetch again: what is here is kept",
             self.client.server(),
             self.patience.as_secs_f64(),

@@ -32,7 +32,7 @@ impl Fetch<'_> {
         let Some(target) = self.target else {
             let (list, text) = self.list();
             fields["files"] = list;
-            self.report.done(fields, &text);
+            self.report.answer(fields, &text);
             return Ok(());
         };
         target.commit().map_err(|error| Failure::Io(plain(&error)))?;
@@ -154,7 +154,7 @@ pub(super) fn broken(code: CloseCode) -> Failure {
 pub(super) fn refused(code: CloseCode, reason: &str, name: &str) -> Failure {
     let words = show_words(reason);
     let said = if words.is_empty() { String::new() } else { format!(" ({words})") };
-    Failure::TimeOut(match code {
+    let text = match code {
         NO_SUCH_FILE if name.is_empty() => "there is no file there".into(),
         NO_SUCH_FILE => format!("there is no file {name:?} there; --list says which there are"),
         NOT_UNDERSTOOD => format!("the server does not understand the request{said}"),
@@ -165,5 +165,6 @@ pub(super) fn refused(code: CloseCode, reason: &str, name: &str) -> Failure {
             "the server gave up: nothing got through for too long; what has arrived is kept".into()
         }
         _ => format!("the server closed the connection: {code}{said}"),
-    })
+    };
+    Failure::closed(code, text)
 }

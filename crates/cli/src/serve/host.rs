@@ -57,11 +57,44 @@ pub(super) fn start(
     let listen = listen.workers(workers(args));
     let listen = Traces::of_server(&args.trace, listen, &mut config.connection, report)?;
     let server = listen.start(config)?;
+    if report.is_verbose() {
+        say(args, traffic, &reachable, server.workers(), report);
+    }
     if args.workers.is_some_and(|wanted| usize::from(wanted) != server.workers()) {
         report.warning("this system does not divide a port between sockets: there is one worker");
     }
     let ticket = server.ticket(&reachable).map_err(|error| Failure::Usage(error.to_string()))?;
     Ok((server, local, ticket))
+}
+
+/// What was decided.
+fn say(
+    args: &ListenArgs,
+    traffic: Traffic,
+    reachable: &[SocketAddr],
+    workers: usize,
+    report: &Report,
+) {
+    let at: Vec<String> = reachable.iter().map(SocketAddr::to_string).collect();
+    report.detail(&format!("addresses for clients: {}", at.join(", ")));
+    let lets_in = match (args.open, args.token_key.len(), &args.secret_file) {
+        (true, ..) => "everybody, without encryption".into(),
+        (_, 0, None) => "who has the ticket; its secret is of this run alone".into(),
+        (_, 0, Some(_)) => "who has the ticket; its secret is from a file".into(),
+        (_, keys, None) => format!("who has a connect token of {keys} keys"),
+        (_, keys, Some(_)) => format!("who has the ticket, or a connect token of {keys} keys"),
+    };
+    report.detail(&format!("lets in {lets_in}; protocol id {:#x}", args.wire.protocol_id));
+    let uplink = match traffic.uplink {
+        Some(UplinkArg::Rate(bps)) => format!("{:.1} Mbit/s in all", bps as f64 / 1e6),
+        Some(UplinkArg::Auto) => "found out by a crowd of clients".into(),
+        None => "not limited".into(),
+    };
+    let rate = match traffic.max_rate_bps {
+        u64::MAX => "as fast as its link".into(),
+        bps => format!("at most {:.1} Mbit/s", bps as f64 / 1e6),
+    };
+    report.detail(&format!("each client {rate}; uplink {uplink}; threads {workers}"));
 }
 
 /// As many as are asked for, or as there are cores.

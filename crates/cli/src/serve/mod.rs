@@ -121,7 +121,7 @@ impl Host<'_> {
             }
             if timeout.is_some_and(|timeout| clients.lonely_for() > timeout) {
                 let seconds = timeout.unwrap_or_default().as_secs_f64();
-                return Err(Failure::TimeOut(format!("no sender came within {seconds} s")));
+                return Err(Failure::late(format!("no sender came within {seconds} s")));
             }
         }
         // A client in the middle of a file gets a close, and waits no longer.

@@ -1,9 +1,7 @@
 //! What cannot be done is refused with the right exit code and a sentence that says what to do, as text
 //! and as JSON, and nothing is changed by it.
 
-use std::net::UdpSocket;
-
-use crate::support::{Dir, Pair, Serving, data, haulier, recv, send, silent};
+use crate::support::{Dir, Pair, Serving, closed_port, data, haulier, recv, send, silent};
 
 /// Runs a command that fails, as text and as JSON; both say the same, which is returned.
 fn failure(args: &[&str], code: i32) -> String {
@@ -14,15 +12,6 @@ fn failure(args: &[&str], code: i32) -> String {
     assert_eq!(text.stderr, format!("haulier: {message}\n"), "{}", text.what);
     assert_eq!(message.lines().count(), 1, "{message}");
     message
-}
-
-/// A closed port of loopback, and the socket that keeps other programs from getting it: a connected socket
-/// receives only from its own peer.
-fn closed_port() -> (UdpSocket, String) {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.connect("127.0.0.1:9").unwrap();
-    let addr = socket.local_addr().unwrap().to_string();
-    (socket, addr)
 }
 
 #[test]
@@ -91,7 +80,7 @@ fn several_files_do_not_fit_into_one() {
 #[test]
 fn a_closed_port_is_reported() {
     let dir = Dir::new();
-    let (_held, addr) = closed_port();
+    let (_held, addr) = closed_port("127.0.0.1");
     let send = ["send", &dir.file("in", &data(3_000)), &addr, "--open", "--timeout", "0.5"];
     let message = haulier(&[&["--json"], &send[..]].concat()).error(3);
     for words in

@@ -105,6 +105,15 @@ fn keygen_and_token() {
 }
 
 #[test]
+fn completions_and_man() {
+    assert_says(
+        &["completions", "--help"],
+        &["bash", "zsh", "fish", "elvish", "powershell", "source"],
+    );
+    assert_says(&["man", "--help"], &["--out", "haulier-serve", "man -l -", "Examples:"]);
+}
+
+#[test]
 fn soak_and_bench() {
     let options = ["--transfers", "--seconds", "--seed", "--scenario", "by default 1000"];
     assert_says(&["soak", "--help"], &options);

@@ -25,7 +25,8 @@ fn a_transfer_from_the_first_line_to_the_last() {
     let (file, out) = (dir.file("world.bin", &data(600_000)), dir.path("out"));
     let (recv, send) = Pair::start(&["-o", &out], &file, &["--rate", "8M"]).finish();
 
-    assert_eq!((&*names(&recv)[0], &*names(&send)[0]), ("listening", "connected"));
+    assert_eq!((&*names(&recv)[0], &*names(&send)[0]), ("listening", "asking"));
+    assert_eq!(names(&send)[1], "connected");
     for run in [&recv, &send] {
         let names = names(run);
         assert!(names.contains(&"progress".into()), "{names:?}");

@@ -11,6 +11,8 @@
 //! * `serve`, `serve_failures`: the same for `serve` and `fetch`; `serve_hostile`: servers that lie;
 //! * `second`: transfers with the program in another language, `vectors/second`;
 //! * `tokens`: `keygen` and `token`, and that no secret is ever said;
+//! * `kinds`: what is asked and waited for, what sort of error it is, names, `--quiet`, `--verbose`;
+//! * `shell`: completions and manual pages;
 //! * `help`, `json`: what people read and what scripts read, for all commands.
 //!
 //! `support` runs the programs and kills them when a test ends early; `pipe` reads what they say. No
@@ -39,6 +41,7 @@ mod help;
 mod inbox;
 mod inspect;
 mod json;
+mod kinds;
 mod pipe;
 mod playground;
 mod resume;
@@ -46,6 +49,7 @@ mod second;
 mod serve;
 mod serve_failures;
 mod serve_hostile;
+mod shell;
 #[cfg(unix)]
 mod signals;
 mod soak_bench;

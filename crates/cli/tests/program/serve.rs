@@ -45,8 +45,9 @@ fn the_fields_of_json_are_those_and_no_others() {
     assert!(number("connect_ms") <= number("total_ms"), "{done}");
     // Three copies of a request, and the file with its headers.
     assert!(number("wire_bytes_out") >= 3_600.0 && number("wire_bytes_in") > 5_000.0, "{done}");
-    assert_eq!(keys(&run.events()[0]), "addr connect_ms event");
-    assert_eq!(run.events()[0]["addr"], serving.addr);
+    assert_eq!(keys(&run.events()[0]), "addr event seconds");
+    assert_eq!(keys(&run.events()[1]), "addr connect_ms event");
+    assert_eq!(run.events()[1]["addr"], serving.addr);
 
     let events = serving.program.finish().events();
     let names: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();

@@ -185,26 +185,67 @@ impl Finished {
     pub fn error(&self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{}", self.what);
         let last = self.events().pop().unwrap_or_default();
-        let kind = match code {
-            1 => "negative",
-            2 => "usage",
-            3 => "timeout",
-            4 => "verification",
-            5 => "io",
-            6 => "exposed",
-            7 => "ended",
-            8 => "incomplete",
-            130 => "interrupted",
+        let kinds: &[&str] = match code {
+            1 => &["negative"],
+            2 => &["usage", "credentials"],
+            3 => &[
+                "unreachable",
+                "no-answer",
+                "refused",
+                "timeout",
+                "closed",
+                "lost",
+                "name",
+                "usage",
+            ],
+            4 => &["verification"],
+            5 => &["io"],
+            6 => &["exposed"],
+            7 => &["ended"],
+            8 => &["incomplete"],
+            130 => &["interrupted"],
             _ => panic!("no failure has exit code {code}"),
         };
+        let kind = last["kind"].as_str().unwrap_or_default();
+        assert!(kinds.contains(&kind), "{}", self.what);
         let message = last["message"].as_str().unwrap_or_default().to_owned();
-        let expected = serde_json::json!({
+        let mut expected = serde_json::json!({
             "event": "error", "ok": false, "kind": kind, "exit_code": code, "message": message,
         });
+        // What the other end said has a number.
+        if ["refused", "closed"].contains(&kind) {
+            assert!(last["code"].is_u64(), "{}", self.what);
+            expected["code"] = last["code"].clone();
+        }
         assert_eq!(last, expected, "{}", self.what);
         assert!(message.len() > 10, "not a sentence: {}", self.what);
         message
     }
+}
+
+impl Finished {
+    /// The same of an error of this kind.
+    pub fn error_of(&self, code: i32, kind: &str) -> String {
+        let message = self.error(code);
+        let last = self.events().pop().unwrap_or_default();
+        assert_eq!(last["kind"], kind, "{}", self.what);
+        message
+    }
+
+    /// The first event of this name.
+    pub fn event(&self, name: &str) -> Value {
+        let found = self.events().into_iter().find(|event| event["event"] == name);
+        found.unwrap_or_else(|| panic!("no {name}\n{}", self.what))
+    }
+}
+
+/// A closed port of loopback, and the socket that keeps other programs from getting it: a connected socket
+/// receives only from its own peer.
+pub fn closed_port(host: &str) -> (UdpSocket, String) {
+    let socket = UdpSocket::bind(format!("{host}:0")).unwrap();
+    socket.connect(format!("{host}:9")).unwrap();
+    let addr = socket.local_addr().unwrap().to_string();
+    (socket, addr)
 }
 
 /// The keys of an event, in the order of the alphabet.

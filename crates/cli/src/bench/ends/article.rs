@@ -92,7 +92,7 @@ pub(in crate::bench) fn fetch(
                     connect = Some(started.elapsed());
                 }
                 PeerEvent::Sender(ChunkSenderEvent::Failed { .. }) => {
-                    return Err(Failure::TimeOut("nobody answers".into()));
+                    return Err(Failure::late("nobody answers"));
                 }
                 _ => {}
             }

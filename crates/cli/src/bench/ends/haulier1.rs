@@ -102,7 +102,7 @@ pub(in crate::bench) fn fetch(
                 return Ok(Joined { connect, total });
             }
             Some(Event::Closed(reason)) => {
-                return Err(Failure::TimeOut(format!("the join ended: {reason}")));
+                return Err(Failure::peer(reason.kind(), format!("the join ended: {reason}")));
             }
             _ => {}
         }

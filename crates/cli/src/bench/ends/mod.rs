@@ -36,5 +36,5 @@ pub(super) fn block(bytes: u64) -> Result<Bytes, Failure> {
 }
 
 fn took_too_long(timeout: Duration) -> Failure {
-    Failure::TimeOut(format!("no block within {} s", timeout.as_secs_f64()))
+    Failure::late(format!("no block within {} s", timeout.as_secs_f64()))
 }
