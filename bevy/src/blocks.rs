@@ -17,7 +17,7 @@ use haulier::Block;
 ///
 /// A decimal number is that tag, for servers that number their blocks. Any other name gives the first eight
 /// bytes of its BLAKE3, the lowest first, without the two highest bits: both ends compute the same, and no
-/// table has to be sent. [`HaulierAssetPlugin::with_name`](crate::HaulierAssetPlugin::with_name) overrides it.
+/// table has to be sent. [`with_name`](crate::HaulierAssetPlugin::with_name) overrides it.
 ///
 /// ```
 /// assert_eq!(bevy_haulier::block_tag("3"), 3);

@@ -150,7 +150,8 @@ impl Session {
     fn is_ready(&self, blocks: Option<&HaulierBlocks>, assets: Option<&AssetServer>) -> bool {
         let tag = |name: &String| blocks.map_or_else(|| block_tag(name), |blocks| blocks.tag(name));
         let is_loading = |name: &String| {
-            let ids = assets.map(|assets| (assets, assets.get_path_ids(format!("haulier://{name}"))));
+            let ids =
+                assets.map(|assets| (assets, assets.get_path_ids(format!("haulier://{name}"))));
             ids.is_some_and(|(assets, ids)| {
                 ids.into_iter().any(|id| assets.load_state(id).is_loading())
             })

@@ -90,7 +90,7 @@ impl JoinCommands for Commands<'_, '_> {
         let to = to.try_into().map_err(Into::into);
         self.queue(move |world: &mut World| {
             world.remove_resource::<HaulierClient>();
-            match to.and_then(|connect| HaulierClient::connect(connect)) {
+            match to.and_then(HaulierClient::connect) {
                 Ok(client) => world.insert_resource(client),
                 Err(error) => world.resource_mut::<Session>().fail(&error),
             }

@@ -3,8 +3,8 @@
 //!
 //! | what | is |
 //! |---|---|
-//! | a connection to a server | [`HaulierClient`], a resource; [`join`](JoinCommands::join) and [`leave`](JoinCommands::leave) are commands |
-//! | how far it is | [`HaulierState`], a state; [`JoinProgress`] for the load screen, [`LeaveReason`] for the menu |
+//! | a connection to a server | [`HaulierClient`], a resource; to join and leave, [`JoinCommands`] |
+//! | how far it is | [`HaulierState`]; [`JoinProgress`] for the load screen, [`LeaveReason`] after it |
 //! | a block of the server | an asset: `asset_server.load("haulier://world")`, by [`HaulierAssetPlugin`] |
 //! | a server | [`HaulierServer`], a resource; each client of it is an entity with a [`RemoteClient`] |
 //! | what arrives | [`FromServer`] and [`FromClient`], Bevy's messages, with haulier's events in them |
@@ -66,7 +66,9 @@ pub use client::{FromServer, HaulierClient, HaulierClientPlugin};
 pub use join::{HaulierState, JoinCommands, LeaveReason};
 pub use outgoing::{Recipients, SendFailed, ToClients, ToServer};
 pub use progress::JoinProgress;
-pub use server::{Connected, FromClient, HaulierServer, HaulierServerPlugin, RemoteClient, ServerStopped};
+pub use server::{
+    Connected, FromClient, HaulierServer, HaulierServerPlugin, RemoteClient, ServerStopped,
+};
 
 use bevy_ecs::schedule::SystemSet;
 
@@ -80,7 +82,9 @@ pub mod prelude {
     };
     // Bevy's prelude has an `Event` of its own.
     pub use haulier::Event as HaulierEvent;
-    pub use haulier::{self, Block, CloseCode, ErrorKind, ServerEvent};
+    pub use haulier::{
+        self, Block, CloseCode, ErrorKind, ServerConfig, ServerCredentials, ServerEvent,
+    };
 }
 
 /// When a frame receives and sends: what to order a system against that runs in the same schedule.

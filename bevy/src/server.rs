@@ -157,10 +157,8 @@ fn receive(
                 return;
             }
         };
-        let client = *clients
-            .entities
-            .entry(id)
-            .or_insert_with(|| commands.spawn(RemoteClient { id }).id());
+        let client =
+            *clients.entities.entry(id).or_insert_with(|| commands.spawn(RemoteClient { id }).id());
         match &event {
             ServerEvent::Connection(Event::Connected) => {
                 commands.entity(client).try_insert(Connected);

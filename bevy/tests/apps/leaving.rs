@@ -127,8 +127,7 @@ fn leaving_is_heard_by_the_server_and_one_can_join_again() {
         ends.join();
         ends.until_state(HaulierState::Playing);
     }
-    let closed = |from: &&FromClient| {
-        matches!(from.event, ServerEvent::Connection(HaulierEvent::Closed(_)))
-    };
+    let closed =
+        |from: &&FromClient| matches!(from.event, ServerEvent::Connection(HaulierEvent::Closed(_)));
     assert_eq!(seen::<FromClient>(&ends.server).iter().filter(closed).count(), 2);
 }

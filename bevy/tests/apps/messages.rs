@@ -104,7 +104,10 @@ fn what_cannot_be_sent_is_reported() {
     ends.frame();
     ends.frame();
     let too_large = SendError::TooLarge { max: 65_536 };
-    assert_eq!(seen::<SendFailed>(&ends.server), [SendFailed { to: Some(client), error: too_large }]);
+    assert_eq!(
+        seen::<SendFailed>(&ends.server),
+        [SendFailed { to: Some(client), error: too_large }]
+    );
     let failed = seen::<SendFailed>(&ends.client);
     assert!(matches!(failed, [SendFailed { to: None, error: SendError::TooLarge { .. } }]));
 

@@ -42,7 +42,8 @@ fn the_systems_of_a_frame_see_what_has_arrived_and_the_state_of_it() {
         state: Res<State<HaulierState>>,
         mut order: ResMut<Order>,
     ) {
-        let has_block = from.read().any(|FromServer(event)| matches!(event, HaulierEvent::Block { .. }));
+        let has_block =
+            from.read().any(|FromServer(event)| matches!(event, HaulierEvent::Block { .. }));
         order.0.push((has_block, **state));
     }
     let mut ends = ends(vec![named_block("world", bytes(10_000))], &["world"]);

@@ -1,8 +1,9 @@
 //! A server's app and clients' apps, and frames of both until something has happened.
 
-use bevy_app::{App, TaskPoolPlugin, Update};
-use bevy_asset::{AssetApp as _, AssetLoader, AssetPlugin, AssetServer, Assets, LoadContext};
+use bevy::MinimalPlugins;
+use bevy_app::{App, Update};
 use bevy_asset::{Asset, Handle, LoadState, io::Reader};
+use bevy_asset::{AssetApp as _, AssetLoader, AssetPlugin, AssetServer, Assets, LoadContext};
 use bevy_ecs::prelude::*;
 use bevy_haulier::haulier::{Secret, ServerConfig, ServerCredentials, random_secret};
 use bevy_haulier::prelude::*;
@@ -79,7 +80,7 @@ pub(crate) fn config_with(secret: Secret) -> ServerConfig {
 /// An app with this server in it, which gives its gifts.
 pub(crate) fn server_app(server: HaulierServer) -> App {
     let mut app = App::new();
-    app.add_plugins((TaskPoolPlugin::default(), HaulierServerPlugin))
+    app.add_plugins((MinimalPlugins, HaulierServerPlugin))
         .insert_resource(server)
         .init_resource::<Gifts>()
         .add_systems(Update, give.run_if(resource_exists::<HaulierServer>));
@@ -100,7 +101,7 @@ fn give(server: Res<HaulierServer>, gifts: Res<Gifts>, mut from: MessageReader<F
 /// An app of a client with assets, which plays once it has these blocks.
 pub(crate) fn client_app(needs: &[&str]) -> App {
     let mut app = App::new();
-    app.add_plugins((HaulierAssetPlugin::default().with_name("told", 77), TaskPoolPlugin::default()))
+    app.add_plugins((HaulierAssetPlugin::default().with_name("told", 77), MinimalPlugins))
         .add_plugins((AssetPlugin::default(), StatesPlugin))
         .add_plugins(HaulierClientPlugin::needs(needs.iter().copied()))
         .init_asset::<Level>()
@@ -185,7 +186,10 @@ pub(crate) fn state(app: &App) -> HaulierState {
 
 /// The states that were entered, in order.
 pub(crate) fn entered(app: &App) -> Vec<HaulierState> {
-    seen::<StateTransitionEvent<HaulierState>>(app).iter().filter_map(|moved| moved.entered).collect()
+    seen::<StateTransitionEvent<HaulierState>>(app)
+        .iter()
+        .filter_map(|moved| moved.entered)
+        .collect()
 }
 
 /// Bytes that are not all alike, the same each time.
