@@ -4,16 +4,21 @@
 //! that the machine cannot run (no rustup, no network) is skipped and named in the last lines, never
 //! silently.
 //!
-//! The steps are a table in [`steps`]; [`shell`] runs their commands.
+//! The steps are a table in [`steps`]; [`shell`] runs their commands. Those that only run what is built go
+//! beside those that build, as a second process of this tool, whose words come when it has ended: a compiler
+//! leaves a core idle half of the time.
 
 mod shell;
 mod steps;
 
+use std::io;
+use std::process::{Output, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::workspace::Workspace;
 pub(crate) use shell::Shell;
-use steps::{STEPS, Step};
+use steps::{Lane, STEPS, Step};
 
 /// Why a step did not pass.
 pub(crate) enum Stop {
@@ -29,16 +34,61 @@ impl From<String> for Stop {
     }
 }
 
-/// Runs every step, and stops at the first that fails.
+/// What the second process is told to do.
+pub(crate) const RUNS: &str = "--runs";
+
+/// Runs every step, and stops at the first of each lane that fails.
 pub(crate) fn run_all(workspace: &Workspace) -> Result<(), String> {
-    run(workspace, &STEPS.iter().collect::<Vec<_>>())
+    let shell = Shell::new(workspace);
+    // Before anything else is built in its place.
+    if let Err(Stop::Failed { what, .. } | Stop::Skipped(what)) = shell.tested_program() {
+        return Err(what);
+    }
+    let beside = start_runs(workspace)?;
+    let builds = run(&shell, &of(Lane::Builds));
+    let ended = beside.join().map_err(|_| "the thread of the second lane panicked".to_owned())?;
+    let ended = ended.map_err(|error| format!("the second lane: {error}"))?;
+    println!("\n=== beside that\n{}", String::from_utf8_lossy(&ended.stdout));
+    match (builds, ended.status.success()) {
+        (Ok(summary), true) => {
+            print!("{summary}");
+            Ok(())
+        }
+        (Ok(_), false) => Err("a step beside those that build failed: see above".to_owned()),
+        (Err(what), true) => Err(what),
+        (Err(what), false) => Err(format!("{what}\nand a step beside it: see above")),
+    }
+}
+
+/// Runs the steps that build nothing.
+pub(crate) fn run_runs(workspace: &Workspace) -> Result<(), String> {
+    let summary = run(&Shell::new(workspace), &of(Lane::Runs))?;
+    print!("{summary}");
+    Ok(())
+}
+
+/// The other lane, as a process whose words are kept until it has ended.
+fn start_runs(workspace: &Workspace) -> Result<JoinHandle<io::Result<Output>>, String> {
+    let this = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
+    // One pipe for both kinds of words, so that they stay in order.
+    let mut command = workspace.command("sh");
+    command.args(["-c", "exec \"$0\" ci \"$1\" 2>&1"]).arg(this).arg(RUNS);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let lane = command.spawn().map_err(|error| format!("the second lane: {error}"))?;
+    // What nobody reads would stop it.
+    Ok(std::thread::spawn(|| lane.wait_with_output()))
+}
+
+fn of(lane: Lane) -> Vec<&'static Step> {
+    STEPS.iter().filter(|step| step.lane == lane).collect()
 }
 
 /// Runs one step.
 pub(crate) fn run_one(workspace: &Workspace, name: &str) -> Result<(), String> {
     let step = STEPS.iter().find(|step| step.name == name);
     let step = step.ok_or_else(|| format!("no step `{name}`; see: cargo xtask ci --list"))?;
-    run(workspace, &[step])
+    print!("{}", run(&Shell::new(workspace), &[step])?);
+    Ok(())
 }
 
 /// Prints the steps.
@@ -48,14 +98,14 @@ pub(crate) fn list() {
     }
 }
 
-fn run(workspace: &Workspace, steps: &[&Step]) -> Result<(), String> {
-    let shell = Shell { workspace };
+/// Runs these, and gives back the summary.
+fn run(shell: &Shell<'_>, steps: &[&Step]) -> Result<String, String> {
     let started = Instant::now();
     let mut results = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         println!("\n=== [{}/{}] {}: {}", index + 1, steps.len(), step.name, step.proves);
         let step_started = Instant::now();
-        let outcome = (step.run)(&shell);
+        let outcome = (step.run)(shell);
         let took = step_started.elapsed();
         match outcome {
             Ok(()) => println!("=== {} passed in {}", step.name, seconds(took)),
@@ -66,8 +116,7 @@ fn run(workspace: &Workspace, steps: &[&Step]) -> Result<(), String> {
         }
         results.push((step.name, took, outcome));
     }
-    print!("{}", summary(&results, started.elapsed()));
-    Ok(())
+    Ok(summary(&results, started.elapsed()))
 }
 
 fn failure(step: &Step, what: &str, repeat: Option<&str>, took: Duration) -> String {

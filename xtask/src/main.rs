@@ -5,6 +5,7 @@
 //! * [`ci`]: every check that is no test, in order; `.ci/run` runs `cargo test` and then this.
 //! * [`tidy`]: what no compiler looks at: links, line lengths, words that must not stay.
 //! * [`api`]: the public API of each library, against the reviewed lists.
+//! * [`bevy`]: the face for Bevy, in its own workspace.
 //! * [`book`]: the book, its numbers and its links.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
 //! * [`playground`]: the simulator in a page, and a program with it.
@@ -12,6 +13,7 @@
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
 
 mod api;
+mod bevy;
 mod book;
 mod ci;
 mod corpus;
@@ -32,7 +34,7 @@ The build tool of haulier: it runs at home what CI runs.
 Usage: cargo xtask COMMAND [FLAGS]
 
 Commands:
-  ci                every check CI runs after `cargo test`, in order; stops at the first that fails
+  ci                every check CI runs after `cargo test`, in two lanes; each stops where one fails
   ci --list         what those checks are, and what each is there for
   ci --only NAME    one of them, such as the one that has just failed
   tidy              only the fast text checks (a second), good before every commit
@@ -80,16 +82,17 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
             ci::list();
             Ok(())
         }
+        ["ci", ci::RUNS] => Ok(ci::run_runs(workspace)?),
         ["ci", "--only", name] => Ok(ci::run_one(workspace, name)?),
         ["tidy"] => Ok(tidy::run(workspace)?),
         ["api"] => api::check(workspace),
         ["api", "--write"] => api::write(workspace),
         ["corpus"] => Ok(corpus::write(workspace)?),
         ["corpus", "--check"] => Ok(corpus::check(workspace)?),
-        ["playground"] => playground::run(&ci::Shell { workspace }),
-        ["playground", "--check"] => playground::check(&ci::Shell { workspace }),
-        ["book"] => book::run(&ci::Shell { workspace }),
-        ["book", "--check"] => book::check(&ci::Shell { workspace }),
+        ["playground"] => playground::run(&ci::Shell::new(workspace)),
+        ["playground", "--check"] => playground::check(&ci::Shell::new(workspace)),
+        ["book"] => book::run(&ci::Shell::new(workspace)),
+        ["book", "--check"] => book::check(&ci::Shell::new(workspace)),
         ["mends"] => Ok(mends::run(workspace, "")?),
         ["mends", "--list"] => {
             mends::list();

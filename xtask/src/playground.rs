@@ -32,7 +32,7 @@ pub(crate) fn run(shell: &Shell<'_>) -> Result<(), Stop> {
 /// Builds the page, and a program with it, and tries both in a browser. Pictures of it are left.
 pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
     let page = build(shell)?;
-    let program = shell.tested_program(&[(PAGE, &page.display().to_string())])?;
+    let program = shell.tested_program_with(&[(PAGE, &page.display().to_string())])?;
     let target = &shell.workspace.target;
     let pictures = target.join("playground-pictures");
     fs::create_dir_all(&pictures).map_err(|error| broken(&pictures, &error))?;

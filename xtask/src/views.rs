@@ -10,7 +10,7 @@ const PACKAGES: &str = "chromium chromium-driver python3-selenium \
 
 /// Looks at a server with fifty clients. Pictures are left.
 pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
-    let program = shell.tested_program(&[])?;
+    let program = shell.tested_program()?;
     let target = &shell.workspace.target;
     let pictures = target.join("view-pictures");
     fs::create_dir_all(&pictures).map_err(|error| format!("{}: {error}", pictures.display()))?;

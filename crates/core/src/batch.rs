@@ -148,6 +148,27 @@ impl Batch {
         Some(Run { path, ecn, bytes, segment_bytes, datagrams })
     }
 
+    /// Removes the datagrams that `take` takes; it is asked about each, in order. The others stay, in order.
+    #[doc(hidden)]
+    pub fn take_if(&mut self, mut take: impl FnMut(FourTuple, &[u8]) -> bool) {
+        let (mut from, mut kept_end, mut kept) = (0, 0, 0);
+        for at in 0..self.datagrams.len() {
+            let Some(&entry) = self.datagrams.get(at) else { break };
+            let datagram = self.bytes.get(from..entry.end).unwrap_or_default();
+            if !take(entry.path, datagram) {
+                self.bytes.copy_within(from..entry.end, kept_end);
+                kept_end += entry.end - from;
+                if let Some(place) = self.datagrams.get_mut(kept) {
+                    *place = Entry { end: kept_end, ..entry };
+                }
+                kept += 1;
+            }
+            from = entry.end;
+        }
+        self.datagrams.truncate(kept);
+        self.bytes.truncate(kept_end);
+    }
+
     /// The datagrams, to be changed: to be decrypted in place, or corrupted by a simulated link.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (FourTuple, &mut [u8])> {
         let mut rest = &mut self.bytes[..];
@@ -271,6 +292,27 @@ mod tests {
         assert_eq!(batch.iter().next(), Some((path(1), &b"eno"[..])));
         batch.clear();
         assert!(batch.is_empty() && batch.iter().next().is_none());
+    }
+
+    #[test]
+    fn what_is_taken_leaves_the_others_as_they_were() {
+        let datagrams = [(1, &b"one"[..]), (2, b""), (1, b"three"), (3, b"4"), (2, b"five5")];
+        for taken in 0..1 << datagrams.len() {
+            let mut batch = Batch::new(datagrams.len());
+            datagrams.iter().for_each(|&(port, bytes)| assert!(batch.push(path(port), bytes)));
+            let (mut asked, mut left) = (vec![], vec![]);
+            batch.take_if(|path, bytes| {
+                asked.push((path.remote.port(), bytes.to_vec()));
+                taken >> (asked.len() - 1) & 1 == 1
+            });
+            assert!(asked.iter().map(|(port, bytes)| (*port, &bytes[..])).eq(datagrams));
+            for (at, &(port, bytes)) in datagrams.iter().enumerate() {
+                if taken >> at & 1 == 0 {
+                    left.push((path(port), bytes));
+                }
+            }
+            assert!(batch.iter().eq(left) && batch.is_full() == (taken == 0));
+        }
     }
 
     #[test]

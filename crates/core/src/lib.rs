@@ -40,7 +40,7 @@ pub use batch::{Batch, DatagramBuffer, Run};
 pub use bit_set::BitSet;
 pub use budget::SendBudget;
 pub use ecn::Ecn;
-pub use four_tuple::FourTuple;
+pub use four_tuple::{Carried, FourTuple};
 pub use machine::Machine;
 pub use restart::RestartWatch;
 pub use rtt::RttEstimator;

@@ -87,8 +87,9 @@ pub use haulier_proto::{DropCounts, DropReason, Sequence};
 
 #[cfg(feature = "udp")]
 pub use net::{
-    Attempt, AttemptError, Client, Connect, ConnectError, FinishError, IssueTokenError, Listen,
-    ListenError, NetworkError, Server, issue_token, random_secret,
+    Attempt, AttemptError, Client, Connect, ConnectError, FinishError, Gateway, GatewayError,
+    GatewayPeer, GatewayPeerConfig, GatewayStats, IssueTokenError, Listen, ListenError,
+    NetworkError, Server, issue_token, random_secret,
 };
 
 /// The pages with programs in them: their code is compiled and run as doc tests.

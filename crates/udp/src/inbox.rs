@@ -106,7 +106,7 @@ impl Inbox {
         {
             self.latest = self.latest.max(arrival(now, wall, meta.timestamp));
             let local = meta.dst_ip.filter(|&ip| self.is_wildcard && is_own(ip));
-            let (path, ecn) = (FourTuple { remote: meta.addr, local }, mark(meta.ecn));
+            let (path, ecn) = (FourTuple { local, ..FourTuple::new(meta.addr) }, mark(meta.ecn));
             let bytes = if meta.stride == 0 { meta.len } else { meta.stride };
             each(self.latest, path, ecn, bytes, &mut buffer[..meta.len]);
         }

@@ -1,5 +1,6 @@
 //! Runs the commands of a step, and finds or installs what they need.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -12,9 +13,15 @@ const CARGO_DENY: &str = "0.20.2";
 /// Runs commands in a workspace.
 pub(crate) struct Shell<'a> {
     pub(crate) workspace: &'a Workspace,
+    /// A copy of the program of the tests, once one was asked for.
+    tested: OnceCell<PathBuf>,
 }
 
-impl Shell<'_> {
+impl<'a> Shell<'a> {
+    pub(crate) const fn new(workspace: &'a Workspace) -> Self {
+        Self { workspace, tested: OnceCell::new() }
+    }
+
     /// Runs cargo; `arguments` are split at spaces.
     pub(crate) fn cargo(&self, arguments: &str) -> Result<(), Stop> {
         self.cargo_with(&[], arguments)
@@ -28,9 +35,21 @@ impl Shell<'_> {
         run(command, &format!("{prefix}cargo {arguments}"))
     }
 
-    /// Builds the program as `cargo test` does, which has then built it already, and says where it is. `cargo
-    /// build` has other features of some libraries, because no test asks for more.
-    pub(crate) fn tested_program(&self, env: &[(&str, &str)]) -> Result<PathBuf, Stop> {
+    /// Builds the program as `cargo test` does, which has then built it already, and says where a copy of it
+    /// is. `cargo build` has other features of some libraries, because no test asks for more; and a step
+    /// beside this one may build another.
+    pub(crate) fn tested_program(&self) -> Result<PathBuf, Stop> {
+        if let Some(copy) = self.tested.get() {
+            return Ok(copy.clone());
+        }
+        let built = self.tested_program_with(&[])?;
+        let copy = self.workspace.target.join("tested/haulier");
+        copy_aside(&built, &copy).map_err(|error| format!("{}: {error}", copy.display()))?;
+        Ok(self.tested.get_or_init(|| copy).clone())
+    }
+
+    /// The same with more in the environment of the compiler, and without a copy: it is what was built last.
+    pub(crate) fn tested_program_with(&self, env: &[(&str, &str)]) -> Result<PathBuf, Stop> {
         self.cargo_with(env, "test --locked --no-run --test program")?;
         Ok(self.workspace.target.join("debug/haulier"))
     }
@@ -176,6 +195,14 @@ fn run(mut command: Command, shown: &str) -> Result<(), Stop> {
 fn quietly(mut command: Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
+}
+
+/// Copies a program; one at the same place may be running.
+fn copy_aside(program: &Path, copy: &Path) -> std::io::Result<()> {
+    let unfinished = copy.with_extension(std::process::id().to_string());
+    std::fs::create_dir_all(copy.parent().unwrap_or(copy))?;
+    std::fs::copy(program, &unfinished)?;
+    std::fs::rename(&unfinished, copy)
 }
 
 pub(crate) fn failed(what: impl ToString, shown: &str) -> Stop {

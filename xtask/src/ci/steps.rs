@@ -11,14 +11,24 @@ use serde_json::Value;
 use super::Stop;
 use super::shell::{Shell, failed};
 use crate::workspace::Package;
-use crate::{api, book, corpus, playground, tidy};
+use crate::{api, bevy, book, corpus, playground, tidy};
 
 /// One check.
 pub(super) struct Step {
     pub(super) name: &'static str,
     /// What is known once it has passed.
     pub(super) proves: &'static str,
+    pub(super) lane: Lane,
     pub(super) run: fn(&Shell<'_>) -> Result<(), Stop>,
+}
+
+/// Which steps a step runs beside: the two lanes run at the same time, each in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Has something built, which others wait for, and which uses all cores some of the time.
+    Builds,
+    /// Runs what the tests have built, on one core or waiting.
+    Runs,
 }
 
 /// Every check, in order.
@@ -26,16 +36,19 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "tidy",
         proves: "texts are clean, links resolve, every requirement names its test",
+        lane: Lane::Builds,
         run: |shell| Ok(tidy::run(shell.workspace)?),
     },
     Step {
         name: "corpus",
         proves: "the fuzz seeds are those the golden vectors make",
+        lane: Lane::Builds,
         run: |shell| Ok(corpus::check(shell.workspace)?),
     },
     Step {
         name: "fmt",
         proves: "the code looks as rustfmt.toml says",
+        lane: Lane::Builds,
         run: |shell| {
             shell.cargo("fmt --all --check")?;
             shell.cargo("fmt --check --manifest-path bench/Cargo.toml")?;
@@ -45,111 +58,153 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "deny",
         proves: "dependencies, licences and sources are those of deny.toml and deny-no-std.toml",
+        lane: Lane::Builds,
         run: deny,
     },
     Step {
         name: "advisories",
         proves: "no dependency has a known fault, or was withdrawn",
+        lane: Lane::Builds,
         run: advisories,
     },
     Step {
         name: "clippy",
         proves: "no warning anywhere; tests, benches and fuzz targets compile",
+        lane: Lane::Builds,
         run: clippy,
     },
     Step {
         name: "features",
         proves: "without default features all builds without a warning",
+        lane: Lane::Builds,
         run: features,
     },
     Step {
         name: "xtask",
         proves: "this tool finds what it looks for",
+        lane: Lane::Builds,
         run: |shell| shell.cargo("test --locked -p xtask"),
     },
-    Step { name: "doc", proves: "the pages build, and their links lead somewhere", run: doc },
+    Step {
+        name: "doc",
+        proves: "the pages build, and their links lead somewhere",
+        lane: Lane::Builds,
+        run: doc,
+    },
     Step {
         name: "api",
         proves: "the public API is the one in docs/api",
+        lane: Lane::Builds,
         run: |shell| api::check(shell.workspace),
     },
-    Step { name: "wasm", proves: "the machine builds without an operating system", run: wasm },
-    Step { name: "msrv", proves: "the oldest Rust we promise compiles everything", run: msrv },
     Step {
-        name: "second",
-        proves: "the second program, from STANDARD-1 alone, makes the golden bytes and transfers",
-        run: |shell| shell.python("vectors/second/test_second.py"),
+        name: "wasm",
+        proves: "the machine builds without an operating system",
+        lane: Lane::Builds,
+        run: wasm,
+    },
+    Step {
+        name: "msrv",
+        proves: "the oldest Rust we promise compiles everything",
+        lane: Lane::Builds,
+        run: msrv,
+    },
+    Step {
+        name: "bevy",
+        proves: "apps of Bevy join, load levels from the wire, and leave; its example is a game",
+        lane: Lane::Builds,
+        run: bevy::check,
     },
     Step {
         name: "book",
         proves: "the book builds, its links lead somewhere, its quick numbers are what commands say",
+        lane: Lane::Builds,
         run: book::check,
     },
     Step {
-        name: "views",
-        proves: "a server with fifty clients is seen in a browser and a terminal, and by a monitor",
-        run: crate::views::check,
-    },
-    Step {
-        name: "wireshark",
-        proves: "Wireshark shows of captures what the program says of them, and leaves others alone",
-        run: wireshark,
-    },
-    // Behind those with the program of the tests: this one has another, with the page in it.
-    Step {
         name: "playground",
         proves: "in a browser the page plays what the program plays, by mouse, keyboard and phone",
+        lane: Lane::Builds,
         run: playground::check,
     },
-    Step {
-        name: "demo",
-        proves: "the program carries a world over real sockets, with no set-up",
-        run: |shell| program(shell, "demo --json"),
-    },
-    Step {
-        name: "joiners",
-        proves: "a thousand join one server at once, over real sockets and in virtual time, under attack",
-        run: joiners,
-    },
-    Step {
-        name: "soak",
-        proves: "300 simulated transfers over bad links all complete, a game's packets beside them",
-        run: |shell| soak(shell, "--transfers 300 --seed 1"),
-    },
-    Step {
-        name: "soak-packets",
-        proves: "100,000 packets over links of up to 99 % loss and 10 s keep every promise",
-        run: |shell| soak(shell, "--layers packets --transfers 100000 --seed 1"),
-    },
-    Step {
-        name: "soak-connection",
-        proves: "connections over bad links, liars among them, finish or say why not, within bounds",
-        run: |shell| soak(shell, "--layers connection --transfers 2000 --seed 1"),
-    },
-    Step {
-        name: "soak-files",
-        proves: "files arrive from disk to disk, whatever fails, and nothing wrong has a name",
-        run: |shell| soak(shell, "--layers files --transfers 100 --seed 1"),
-    },
-    Step {
-        name: "test-ignored",
-        proves: "what takes longer: every pair of sequences; a thousand hostile clients keep nobody out",
-        run: |shell| shell.cargo("test --locked --test machine --test threats -- --ignored"),
-    },
+    // The first of these ask cargo, which by and by waits for what the other lane builds.
     Step {
         name: "game",
         proves: "a game and a joining player share a link, in the example people look at",
+        lane: Lane::Runs,
         run: |shell| shell.tested_example("game_loop"),
     },
     Step {
         name: "world",
         proves: "a level is walked on before it is whole, and the tiles ahead come first",
+        lane: Lane::Runs,
         run: |shell| shell.tested_example("stream_world"),
     },
     Step {
         name: "mods",
         proves: "of a set of files that changed in one place, little comes a second time",
+        lane: Lane::Runs,
         run: |shell| shell.tested_example("mods"),
+    },
+    Step {
+        name: "test-ignored",
+        proves: "what takes longer: every pair of sequences; a thousand hostile clients keep nobody out",
+        lane: Lane::Runs,
+        run: |shell| shell.cargo("test --locked --test machine --test threats -- --ignored"),
+    },
+    Step {
+        name: "demo",
+        proves: "the program carries a world over real sockets, with no set-up",
+        lane: Lane::Runs,
+        run: |shell| program(shell, "demo --json"),
+    },
+    Step {
+        name: "joiners",
+        proves: "a thousand join one server at once, over real sockets and in virtual time, under attack",
+        lane: Lane::Runs,
+        run: joiners,
+    },
+    Step {
+        name: "soak",
+        proves: "300 simulated transfers over bad links all complete, a game's packets beside them",
+        lane: Lane::Runs,
+        run: |shell| soak(shell, "--transfers 300 --seed 1"),
+    },
+    Step {
+        name: "soak-packets",
+        proves: "100,000 packets over links of up to 99 % loss and 10 s keep every promise",
+        lane: Lane::Runs,
+        run: |shell| soak(shell, "--layers packets --transfers 100000 --seed 1"),
+    },
+    Step {
+        name: "soak-connection",
+        proves: "connections over bad links, liars among them, finish or say why not, within bounds",
+        lane: Lane::Runs,
+        run: |shell| soak(shell, "--layers connection --transfers 2000 --seed 1"),
+    },
+    Step {
+        name: "soak-files",
+        proves: "files arrive from disk to disk, whatever fails, and nothing wrong has a name",
+        lane: Lane::Runs,
+        run: |shell| soak(shell, "--layers files --transfers 100 --seed 1"),
+    },
+    Step {
+        name: "second",
+        proves: "the second program, from STANDARD-1 alone, makes the golden bytes and transfers",
+        lane: Lane::Runs,
+        run: |shell| shell.python("vectors/second/test_second.py"),
+    },
+    Step {
+        name: "views",
+        proves: "a server with fifty clients is seen in a browser and a terminal, and by a monitor",
+        lane: Lane::Runs,
+        run: crate::views::check,
+    },
+    Step {
+        name: "wireshark",
+        proves: "Wireshark shows of captures what the program says of them, and leaves others alone",
+        lane: Lane::Runs,
+        run: wireshark,
     },
 ];
 
@@ -235,7 +290,7 @@ fn msrv(shell: &Shell<'_>) -> Result<(), Stop> {
 
 /// The dissector beside `inspect`. The program is built as the step before has built it, and the tests.
 fn wireshark(shell: &Shell<'_>) -> Result<(), Stop> {
-    let program = shell.tested_program(&[])?;
+    let program = shell.tested_program()?;
     let captures = shell.workspace.target.join("captures");
     let script = "wireshark/test_dissector.py";
     let command = format!("{script} {} {}", program.display(), captures.display());
@@ -257,7 +312,7 @@ fn soak(shell: &Shell<'_>, arguments: &str) -> Result<(), Stop> {
 
 /// Runs the program that the tests have built, and looks at its last line.
 fn program(shell: &Shell<'_>, arguments: &str) -> Result<(), Stop> {
-    let program = shell.tested_program(&[])?;
+    let program = shell.tested_program()?;
     let arguments: Vec<&str> = arguments.split(' ').collect();
     let output = shell.output(&program, &arguments)?;
     let last = output.lines().last().unwrap_or_default();

@@ -12,6 +12,7 @@ use haulier_udp::{Interest, Runner, Socket};
 
 use super::LONG;
 use super::error::NetworkError;
+use super::gateway::Carries;
 use super::race::Key;
 use super::shared::{End, Part, Shared, SocketFault};
 
@@ -30,12 +31,15 @@ pub(crate) enum Next {
 pub(crate) struct Driver<E: End> {
     pub(crate) shared: Arc<Shared<E>>,
     runners: Vec<(Key, Runner<Part<E>>)>,
+    /// The peers that something else carries hear of its end.
+    _carries: Option<Carries>,
 }
 
 impl<E: End> Driver<E> {
     /// A driver without sockets; they are opened as the end requests them.
-    pub(crate) const fn new(shared: Arc<Shared<E>>) -> Self {
-        Self { shared, runners: Vec::new() }
+    pub(crate) fn new(shared: Arc<Shared<E>>) -> Self {
+        let carries = shared.carriage.as_ref().map(Carries::new);
+        Self { shared, runners: Vec::new(), _carries: carries }
     }
 
     /// Uses this socket, in place of the one with that key, or as a new one.

@@ -4,6 +4,7 @@
 use haulier_proto::connection::ErrorKind;
 
 use super::error::{ConnectError, FinishError, IssueTokenError, ListenError, NetworkError};
+use super::gateway::GatewayError;
 use super::race::{Attempt, AttemptError};
 
 impl NetworkError {
@@ -66,6 +67,17 @@ impl FinishError {
         match self {
             Self::TimedOut => ErrorKind::Timeout,
             Self::Network(error) => error.kind(),
+        }
+    }
+}
+
+impl GatewayError {
+    /// What sort of error it is.
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Closed => ErrorKind::Closed,
+            Self::TooSmall(_) => ErrorKind::Usage,
         }
     }
 }

@@ -7,6 +7,7 @@ mod connect;
 mod driver;
 mod error;
 mod error_kind;
+mod gateway;
 mod handle;
 #[cfg(feature = "tokio")]
 mod on_tokio;
@@ -22,6 +23,7 @@ mod thread;
 pub use client::Client;
 pub use connect::Connect;
 pub use error::{ConnectError, FinishError, IssueTokenError, ListenError, NetworkError};
+pub use gateway::{Gateway, GatewayError, GatewayPeer, GatewayPeerConfig, GatewayStats};
 pub use race::{Attempt, AttemptError};
 pub use secrets::{issue_token, random_secret};
 pub use server::{Listen, Server};

@@ -19,6 +19,7 @@ use haulier_proto::{DropCounts, Platform, Sequence};
 use haulier_udp::{Clock, Socket};
 
 use super::error::{FinishError, ListenError, NetworkError};
+use super::gateway::Gateway;
 use super::handle::{Drive, StartError};
 use super::serving::{Common, Serving, Working, unix_time};
 use super::shared::{End as _, State};
@@ -468,6 +469,13 @@ impl Server {
     #[must_use]
     pub fn worker(&self, number: usize) -> Option<Self> {
         (number < self.workers()).then(|| Self { only: Some(number), ..self.clone() })
+    }
+
+    /// The way in for peers that something else than its socket carries: WebTransport, a relay, a queue.
+    #[must_use]
+    pub fn gateway(&self) -> Gateway {
+        let workers = self.team.handles().iter().map(|handle| Arc::downgrade(&handle.shared));
+        Gateway::new(workers, Arc::clone(&self.team.common.carriage))
     }
 
     /// The counters of the server.

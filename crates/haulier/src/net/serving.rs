@@ -16,6 +16,7 @@ use haulier_proto::server::{
     AtDesk, ConnectionId, Desk, Handled, ServerEvent, ServerMachine, Stray, Strays, Worker,
 };
 
+use super::gateway::Carriage;
 use super::race::Key;
 use super::shared::{End, SocketFault};
 use super::sinks::Sinks;
@@ -24,6 +25,7 @@ use super::sinks::Sinks;
 pub(crate) struct Common {
     desk: Mutex<Desk>,
     workers: Vec<Reach>,
+    pub(crate) carriage: Arc<Carriage>,
 }
 
 /// What the others can do with a worker.
@@ -37,7 +39,7 @@ struct Reach {
 impl Common {
     pub(crate) fn new(desk: Desk, workers: usize) -> Self {
         let workers = (0..workers).map(|_| Reach::default()).collect();
-        Self { desk: Mutex::new(desk), workers }
+        Self { desk: Mutex::new(desk), workers, carriage: Arc::default() }
     }
 
     /// What wakes the thread of a worker, once that runs: strays may wait for it already.
@@ -103,6 +105,19 @@ impl Working {
             let others = (0..self.common.workers.len()).filter(|&other| other != self.number);
             others.for_each(|other| self.common.wake(other));
         }
+    }
+
+    /// A datagram of a carried peer, with random bytes if it may make the machine draw keys.
+    pub(crate) fn handle_carried(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        fresh: Option<[u8; 32]>,
+        datagram: &mut [u8],
+    ) {
+        fresh.iter().for_each(|fresh| self.mix_entropy(fresh));
+        self.handle_marked_datagram(now, path, Ecn::NotEct, datagram);
+        self.report(now);
     }
 
     fn handle_strays(&mut self) {
@@ -223,6 +238,10 @@ impl End for Serving {
 
     fn sinks(&self) -> Sinks {
         self.sinks.clone()
+    }
+
+    fn carriage(&self) -> Option<Arc<Carriage>> {
+        Some(Arc::clone(&self.machine.common.carriage))
     }
 
     fn is_over(&self) -> bool {

@@ -19,6 +19,7 @@ use haulier_proto::server::ConnectionId;
 use haulier_udp::{BufferSizes, Clock, Socket};
 
 use super::error::NetworkError;
+use super::gateway::Carriage;
 use super::race::Key;
 use super::sinks::Sinks;
 
@@ -58,6 +59,11 @@ pub(crate) trait End: Send + 'static {
         Sinks::default()
     }
 
+    /// The peers that something else than the sockets carries.
+    fn carriage(&self) -> Option<Arc<Carriage>> {
+        None
+    }
+
     /// Whether there will be no more events, once those queued are read.
     fn is_over(&self) -> bool;
 
@@ -94,6 +100,7 @@ pub(crate) struct Shared<E: End> {
     is_called: AtomicBool,
     pub(crate) clock: Clock,
     sinks: Sinks,
+    pub(crate) carriage: Option<Arc<Carriage>>,
 }
 
 pub(crate) struct State<E: End> {
@@ -136,7 +143,7 @@ enum Plan {
 
 impl<E: End> Shared<E> {
     pub(crate) fn new(end: E, clock: Clock, driver: Waker) -> Self {
-        let sinks = end.sinks();
+        let (sinks, carriage) = (end.sinks(), end.carriage());
         let state = State {
             end,
             next_event: None,
@@ -156,7 +163,8 @@ impl<E: End> Shared<E> {
             buffers: None,
         };
         let is_called = AtomicBool::new(false);
-        Self { state: Mutex::new(state), changed: Condvar::new(), is_called, clock, sinks }
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        Self { state, changed, is_called, clock, sinks, carriage }
     }
 
     /// Locks the state. If a thread panicked while holding the lock, the state is not reliable: the driver
@@ -367,6 +375,9 @@ impl<E: End> State<E> {
     }
 }
 
+/// Batches that one call fills while all of their datagrams are for carried peers: as many as a round sends.
+const MAX_CARRIED_BATCHES: usize = 20;
+
 /// One machine of an end, as a runner drives it.
 pub(crate) struct Part<E: End> {
     pub(crate) shared: Arc<Shared<E>>,
@@ -411,7 +422,16 @@ impl<E: End> Machine for Part<E> {
     }
 
     fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
-        self.with(|machine| machine.poll_transmit(now, batch));
+        for _ in 0..MAX_CARRIED_BATCHES {
+            self.with(|machine| machine.poll_transmit(now, batch));
+            let was_full = batch.is_full();
+            // Without the lock, for it wakes tasks.
+            let carriage = self.shared.carriage.as_ref();
+            let is_any_carried = carriage.is_some_and(|carriage| carriage.take_from(batch));
+            if !(was_full && is_any_carried) {
+                break;
+            }
+        }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

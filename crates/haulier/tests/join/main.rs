@@ -9,6 +9,7 @@
 
 mod addresses;
 mod awaited;
+mod carried;
 mod channels;
 mod ends;
 mod handles;

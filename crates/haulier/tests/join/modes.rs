@@ -16,11 +16,11 @@ fn unix_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-fn token_key() -> TokenKey {
+pub(crate) fn token_key() -> TokenKey {
     TokenKey { id: 3, key: Secret::from_bytes([3; 32]) }
 }
 
-fn claims(servers: TokenServers) -> TokenClaims {
+pub(crate) fn claims(servers: TokenServers) -> TokenClaims {
     TokenClaims::new(unix_time(), unix_time() + 300, servers)
 }
 

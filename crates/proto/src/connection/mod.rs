@@ -272,6 +272,11 @@ impl Connection {
         self.path.address().remote
     }
 
+    /// The same, with our own address and what carries its datagrams.
+    pub(crate) const fn path(&self) -> FourTuple {
+        self.path.address()
+    }
+
     /// Moves what the application sends to another lane: it says what goes first.
     pub fn set_lane(&mut self, source: Source, lane: Lane) {
         self.lanes.set(source, lane);

@@ -196,7 +196,7 @@ impl Path {
         bytes: usize,
         challenge: [u8; 8],
     ) {
-        if self.address.has_remote(from.remote) {
+        if self.address.has_remote_of(from) {
             // The peer may send to another of our addresses; answers leave from the one it used last.
             self.address.local = from.local;
             // It is still here, or here again; an attacker who replayed a datagram from elsewhere is
@@ -212,7 +212,7 @@ impl Path {
             remaining: MAX_CHALLENGES,
         };
         let candidate = self.candidate.get_or_insert_with(|| Box::new(fresh));
-        if !candidate.address.has_remote(from.remote) {
+        if !candidate.address.has_remote_of(from) {
             **candidate = fresh;
         }
         candidate.address.local = from.local;
@@ -222,7 +222,7 @@ impl Path {
     /// A path response arrived from this address. Returns whether the peer's address has changed.
     pub(crate) fn on_response(&mut self, now: Instant, from: FourTuple, response: [u8; 8]) -> bool {
         let is_right = self.candidate.as_ref().is_some_and(|candidate| {
-            candidate.address.has_remote(from.remote) && candidate.challenge == response
+            candidate.address.has_remote_of(from) && candidate.challenge == response
         });
         if is_right {
             (self.address, self.limit, self.candidate) = (from, None, None);

@@ -143,8 +143,7 @@ impl Connection {
     }
 
     fn on_address(&mut self, now: Instant, path: FourTuple, bytes: usize, is_newest: bool) {
-        if self.state == ConnectionState::Responding && self.path.address().has_remote(path.remote)
-        {
+        if self.state == ConnectionState::Responding && self.path.address().has_remote_of(path) {
             self.path.validate();
             self.become_connected();
         } else if is_newest {

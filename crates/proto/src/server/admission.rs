@@ -134,12 +134,15 @@ impl Desk {
         }
         let limits = self.rules.config.limits;
         let is_known = self.line.knows(name, *path);
-        let is_proven = *by_cookie || is_known;
+        let has_cookie = *by_cookie || is_known;
+        // The handshake of a transport may prove the address too. It gives no room in the memory, though:
+        // what that forgets has an old cookie.
+        let is_proven = has_cookie || path.carried.is_some_and(|carried| carried.is_proven);
         // A token is remembered for itself, and takes one place at most: who floods with them needs as many.
         let is_busy = self.handshakes.len() >= limits.handshakes_without_cookie;
         let needs_cookie = token.is_none() && (is_busy || self.memory.needs_cookie());
         let queues = self.line.is_before(name, self.free_seats());
-        if (needs_cookie || queues) && !is_proven {
+        if (needs_cookie && !has_cookie) || (queues && !is_proven) {
             return Ok(Verdict::Retry);
         }
         let has_room = match token {

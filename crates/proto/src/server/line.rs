@@ -100,7 +100,7 @@ impl Line {
     /// Whether this request has a place, from this address.
     pub(super) fn knows(&self, name: &RequestName, path: FourTuple) -> bool {
         let place = self.numbers.get(name).and_then(|number| self.places.get(number));
-        place.is_some_and(|place| place.path.has_remote(path.remote))
+        place.is_some_and(|place| place.path.has_remote_of(path))
     }
 
     /// Somebody whose address is proven asks, while so many seats are free. `call` is what is to be sent when

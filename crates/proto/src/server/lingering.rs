@@ -114,7 +114,7 @@ impl Lingering {
     /// The connection that this request began, if its client may still be asking, and is here.
     pub(super) fn of_request(&self, name: &RequestName, from: FourTuple) -> Option<WireId> {
         let id = self.by_request.get(name)?;
-        self.entries.get(id).filter(|entry| entry.address.has_remote(from.remote)).map(|_| *id)
+        self.entries.get(id).filter(|entry| entry.address.has_remote_of(from)).map(|_| *id)
     }
 
     /// The close to send, if any, now that a datagram of `bytes` bytes for this connection has arrived. It
@@ -127,7 +127,7 @@ impl Lingering {
         bytes: usize,
     ) -> Option<&[u8]> {
         let entry = self.entries.get_mut(&id)?;
-        let is_there = entry.address.has_remote(from.remote);
+        let is_there = entry.address.has_remote_of(from);
         if is_there {
             entry.credit = entry.credit.saturating_add(bytes);
         }

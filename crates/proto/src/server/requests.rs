@@ -239,7 +239,7 @@ impl Worker {
         let Some(connection) = self.slots.connection_mut(id) else {
             return Err(DropReason::Replayed);
         };
-        if !path.has_remote(connection.address()) {
+        if !path.has_remote_of(connection.path()) {
             return Err(DropReason::Replayed);
         }
         connection.on_request(now, bytes);

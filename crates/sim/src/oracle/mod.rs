@@ -38,8 +38,8 @@ pub use watch::Watch;
 /// The faults that are known and not mended yet, by the numbers that [`Lie::fault`] and the tests have for
 /// them: none.
 ///
-/// What would find one is left out of the soak and the fuzzers, and `tests/oracles.rs` demands that it is
-/// still found: a mend makes that test fail until the number is taken out here.
+/// What would find one is left out of the soak and the fuzzers, and `tests/worlds/oracles.rs` demands that
+/// it is still found: a mend makes that test fail until the number is taken out here.
 pub const KNOWN_FAULTS: &[u8] = &[];
 
 /// Whether the fault with this number is still there.

@@ -1,6 +1,7 @@
 //! Constants of a transfer beside a game: `pacing/beside_game.rs`, and `pacing/policer.rs`, which it uses.
 //!
-//! Most were found in `lab/tests/share.rs`. The invariant: on other transfers nothing here has an effect.
+//! Most were found in `lab/tests/links/share.rs`. The invariant: on other transfers nothing here has an
+//! effect.
 
 use crate::bulk::units::{Rate, Span};
 

@@ -1,8 +1,8 @@
 //! Constants of the laws of long transfers: `pacing/delay.rs` and what it uses.
 //!
-//! Times are of the queueing delay above the base. Most were found in `lab/tests/share.rs` and
-//! `lab/tests/harm.rs`, with one to ten flows. The invariant: nothing here is used before a transfer has a
-//! rate of its own, but for what ends its start.
+//! Times are of the queueing delay above the base. Most were found in `lab/tests/links/share.rs` and
+//! `lab/tests/links/harm.rs`, with one to ten flows. The invariant: nothing here is used before a transfer
+//! has a rate of its own, but for what ends its start.
 
 use crate::bulk::units::{Rate, Span};
 

@@ -1,5 +1,5 @@
 //! A desk and two workers, call by call: what reaches the wrong one, and what they hear of each other. With
-//! any interleaving they are in the simulator, `crates/sim/tests/workers.rs`.
+//! any interleaving they are in the simulator, `crates/sim/tests/worlds/workers.rs`.
 
 use haulier_proto::client::ClientMachine;
 use haulier_proto::connection::{CloseCode, Event};

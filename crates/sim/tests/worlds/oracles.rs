@@ -1,8 +1,6 @@
 //! The oracles: every lie, against a server and a client, under the bounds on memory and work; liars among
 //! neighbours; servers that share a key. What finds a known fault must go on finding it.
 
-#![allow(clippy::unwrap_used, reason = "a test program")]
-
 use std::fmt::Debug;
 
 use haulier_proto::internals::Role;

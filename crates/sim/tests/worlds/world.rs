@@ -1,8 +1,6 @@
 //! The world keeps its promises: nothing appears or vanishes, the same seed is the same run, rates and
 //! delays are what they say.
 
-#![allow(clippy::unwrap_used, reason = "a test program")]
-
 use std::time::Duration;
 
 use haulier_article::{ArticleConfig, ArticlePeer, Instant, PeerMachine};

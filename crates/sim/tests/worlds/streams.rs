@@ -285,7 +285,7 @@ fn a_block_of_4_gib_and_a_byte_arrives() {
 
 /// The same over a link with all faults at once, which is away for 3 s, from a client that moves.
 #[test]
-#[ignore = "takes minutes: cargo test --release -p haulier-sim --test streams -- --ignored"]
+#[ignore = "takes minutes: cargo test --release -p haulier-sim --test worlds streams:: -- --ignored"]
 fn a_block_of_4_gib_and_a_byte_arrives_whatever_the_link_does() {
     const LENGTH: u64 = (4 << 30) + 1;
     let link = LinkConfig::new(1_000_000_000, Duration::from_millis(5)).with_mtu(9000);
@@ -357,7 +357,7 @@ fn a_block_of_100_gb_takes_64_mib_at_both_ends() {
 
 /// All of it goes over: 800 s on the link, and some minutes of computing.
 #[test]
-#[ignore = "takes minutes: cargo test --release -p haulier-sim --test streams -- --ignored"]
+#[ignore = "takes minutes: cargo test --release -p haulier-sim --test worlds streams:: -- --ignored"]
 fn all_of_a_block_of_100_gb_arrives() {
     haulier_proto::prepare();
     let mut time = Duration::ZERO;

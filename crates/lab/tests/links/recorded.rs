@@ -1,8 +1,6 @@
 //! Long transfers over recorded links, and others that change their rate: what holds of how much they use,
 //! and of their queue.
 
-#![allow(clippy::unwrap_used, reason = "a test program")]
-
 use std::time::Duration;
 
 use haulier_lab::recorded::{Outcome, RecordedLink, Sender};

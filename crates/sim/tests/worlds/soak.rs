@@ -1,7 +1,5 @@
 //! A short soak, the seeds that once failed, and the wrap of the chunk id.
 
-#![allow(clippy::unwrap_used, reason = "a test program")]
-
 use haulier_article::chunk::ChunkId;
 use haulier_article::{ArticleConfig, ArticlePeer, Instant};
 use haulier_sim::soak::{self, Budget, Layers, Verdict};

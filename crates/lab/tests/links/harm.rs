@@ -3,8 +3,6 @@
 //! Where a transfer goes on at a rate that does not pass, it harms all others on the link, and itself. Each
 //! test is a link and a number of transfers, and prints what it found; `HARM_SEED` replays it.
 
-#![allow(clippy::unwrap_used, reason = "a test program")]
-
 use std::time::Duration;
 
 use haulier_lab::share::{Competitor, Share, ShareReport, config};

@@ -2,8 +2,6 @@
 //!
 //! What sends is [`haulier_lab::share::config`]. Every test prints what it found; `SHARE_SEED` replays it.
 
-#![allow(clippy::unwrap_used, reason = "a test program")]
-
 use std::time::Duration;
 
 use haulier_lab::share::{

@@ -1,7 +1,5 @@
 //! The packet layer in the world: a server under a fragment bomb.
 
-#![allow(clippy::unwrap_used, reason = "a test program")]
-
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;

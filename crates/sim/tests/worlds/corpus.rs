@@ -1,7 +1,5 @@
 //! Replays the fuzz corpus, so that what a fuzzer once found stays found.
 
-#![allow(clippy::unwrap_used, reason = "a test program")]
-
 use std::path::Path;
 
 fn replay(target: &str, run: fn(&[u8])) {

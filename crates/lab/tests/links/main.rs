@@ -1,0 +1,12 @@
+//! What transfers leave to each other, to TCP and to a game; odd, recorded and disordered links; the grid's
+//! figures. One program, so that its tests keep every core busy and are linked once.
+
+#![allow(clippy::unwrap_used, reason = "a test program")]
+
+mod disorder;
+mod grid;
+mod harm;
+mod odd_links;
+mod recorded;
+mod share;
+mod transfers;
