@@ -5,6 +5,7 @@
 //! * [`ci`]: every check that is no test, in order; `.ci/run` runs `cargo test` and then this.
 //! * [`tidy`]: what no compiler looks at: links, line lengths, words that must not stay.
 //! * [`api`]: the public API of each library, against the reviewed lists.
+//! * [`bevy`]: the face for Bevy, in its own workspace.
 //! * [`book`]: the book, its numbers and its links.
 //! * [`c`]: the C interface: its header, what is installed of it, and programs that use it.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
@@ -13,6 +14,7 @@
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
 
 mod api;
+mod bevy;
 mod book;
 mod c;
 mod ci;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Stop;
 use super::shell::{Shell, failed};
 use crate::workspace::Package;
-use crate::{api, book, c, corpus, playground, tidy};
+use crate::{api, bevy, book, c, corpus, playground, tidy};
 
 /// One check.
 pub(super) struct Step {
@@ -108,6 +108,12 @@ pub(super) const STEPS: &[Step] = &[
         proves: "the oldest Rust we promise compiles everything",
         lane: Lane::Builds,
         run: msrv,
+    },
+    Step {
+        name: "bevy",
+        proves: "apps of Bevy join, load levels from the wire, and leave; its example is a game",
+        lane: Lane::Builds,
+        run: bevy::check,
     },
     Step {
         name: "book",
