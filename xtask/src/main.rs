@@ -5,7 +5,9 @@
 //! * [`ci`]: every check that is no test, in order; `.ci/run` runs `cargo test` and then this.
 //! * [`tidy`]: what no compiler looks at: links, line lengths, words that must not stay.
 //! * [`api`]: the public API of each library, against the reviewed lists.
+//! * [`bevy`]: the face for Bevy, in its own workspace.
 //! * [`book`]: the book, its numbers and its links.
+//! * [`c`]: the C interface: its header, what is installed of it, and programs that use it.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
 //! * [`packages`]: what installs: crates for a registry, and a package for Debian.
 //! * [`playground`]: the simulator in a page, and a program with it.
@@ -13,7 +15,9 @@
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
 
 mod api;
+mod bevy;
 mod book;
+mod c;
 mod ci;
 mod corpus;
 mod mends;
@@ -40,6 +44,8 @@ Commands:
   tidy              only the fast text checks (a second), good before every commit
   api               fail if the public API is not the one in docs/api, and show how it differs
   api --write       write docs/api anew
+  c --prefix DIR    build the C libraries, and install them below DIR with header, pkg-config and CMake files
+  c --header        make crates/ffi/include/haulier.h anew, by cbindgen
   corpus            write the seeds of the fuzz targets anew from vectors/*.json
   corpus --check    fail if the seeds in the tree are other ones
   playground        build the page with the simulator in it, and a program with the page, and run it
@@ -90,6 +96,8 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
         ["tidy"] => Ok(tidy::run(workspace)?),
         ["api"] => api::check(workspace),
         ["api", "--write"] => api::write(workspace),
+        ["c", "--prefix", prefix] => c::run(&ci::Shell::new(workspace), prefix),
+        ["c", "--header"] => c::write_header(&ci::Shell::new(workspace)),
         ["corpus"] => Ok(corpus::write(workspace)?),
         ["corpus", "--check"] => Ok(corpus::check(workspace)?),
         ["playground"] => playground::run(&ci::Shell::new(workspace)),

@@ -5,6 +5,7 @@
 //! nowhere, is found here, and not by its first user.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 use serde_json::Value;
@@ -18,39 +19,42 @@ const PACKED_KIB_MAX: u64 = 600;
 /// What every package has to have.
 const FILES: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
-/// Checks every crate that is published, and packs them.
+/// Checks every crate that is published, and packs those of the workspace.
 pub(super) fn check(shell: &Shell<'_>, is_release: bool) -> Result<(), Stop> {
-    let output = shell.output(
-        cargo().as_ref(),
-        &["metadata", "--locked", "--no-deps", "--format-version", "1"],
-    )?;
-    let metadata: Value = serde_json::from_str(&output).map_err(|error| error.to_string())?;
-    let all: Vec<&Value> = metadata["packages"].as_array().into_iter().flatten().collect();
-    let published: Vec<&Value> = all.iter().copied().filter(|p| is_published(p)).collect();
-    let names: BTreeSet<&str> = published.iter().map(|package| text(package, "name")).collect();
+    let ours = published(shell, "Cargo.toml")?;
+    // A workspace of its own, whose package can be made once haulier is on a registry.
+    let apart = published(shell, "bevy/Cargo.toml")?;
+    let names: BTreeSet<&str> = ours.iter().map(|package| text(package, "name")).collect();
     let mut findings = Vec::new();
-    for package in &published {
+    for package in ours.iter().chain(&apart) {
         let mut found = manifest(package, &names, is_release);
-        let readme = shell.workspace.root.join(text(package, "manifest_path"));
-        let readme = readme.with_file_name("README.md");
-        let page = std::fs::read_to_string(&readme).unwrap_or_default();
-        found.extend(page_findings(&page));
+        let readme = Path::new(text(package, "manifest_path")).with_file_name("README.md");
+        found.extend(page_findings(&std::fs::read_to_string(&readme).unwrap_or_default()));
         findings.extend(found.iter().map(|what| format!("{}: {what}", text(package, "name"))));
     }
     // What the manifests say is known to be right before it is packed: cargo says less of what is not.
     said(&findings)?;
     let chosen: String = names.iter().map(|name| format!(" -p {name}")).collect();
     shell.cargo(&format!("package --quiet --locked --no-verify --allow-dirty{chosen}"))?;
-    for package in &published {
+    for package in &ours {
         findings.extend(packed(shell, package)?);
     }
     said(&findings)?;
-    println!(
-        "packages: {} crates could be published: {}",
-        names.len(),
-        Vec::from_iter(names).join(" ")
-    );
+    let list = Vec::from_iter(names).join(" ");
+    println!("packages: {} crates could be published: {list}", ours.len() + apart.len());
     Ok(())
+}
+
+/// The packages of a workspace that are for a registry: `publish = false` is an empty list of registries,
+/// and no limit is none.
+fn published(shell: &Shell<'_>, manifest: &str) -> Result<Vec<Value>, Stop> {
+    let flags = "metadata --locked --no-deps --format-version 1 --manifest-path";
+    let arguments: Vec<&str> = flags.split(' ').chain([manifest]).collect();
+    let output = shell.output(cargo().as_ref(), &arguments)?;
+    let metadata: Value = serde_json::from_str(&output).map_err(|error| error.to_string())?;
+    let all = metadata["packages"].as_array().cloned().unwrap_or_default();
+    let may_be = |package: &Value| package["publish"].as_array().is_none_or(|to| !to.is_empty());
+    Ok(all.into_iter().filter(may_be).collect())
 }
 
 fn said(findings: &[String]) -> Result<(), Stop> {
@@ -59,11 +63,6 @@ fn said(findings: &[String]) -> Result<(), Stop> {
         0 => Ok(()),
         count => Err(format!("{count} findings in the packages of crates").into()),
     }
-}
-
-/// `publish = false` is an empty list of registries, and no limit is none.
-fn is_published(package: &Value) -> bool {
-    package["publish"].as_array().is_none_or(|registries| !registries.is_empty())
 }
 
 fn text<'a>(package: &'a Value, field: &str) -> &'a str {
