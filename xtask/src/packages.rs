@@ -16,7 +16,7 @@ use std::path::Path;
 use crate::ci::{Shell, Stop, failed};
 
 /// What the step needs of Debian: to look at the package as Debian does, and at the unit as systemd does.
-const TOOLS: &str = "binutils dpkg-dev fakeroot lintian systemd man-db";
+const TOOLS: &str = "dpkg-dev lintian man-db systemd";
 
 /// Checks the crates and their packages; and Debian's, which is installed into a root that is thrown away.
 pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
