@@ -16,7 +16,8 @@ const VALUES: [(&str, &str); 3] = [
 ];
 
 /// Programs of others that the book runs.
-const OTHERS: [&str; 7] = ["curl", "mkdir", "sysctl", "tar", "tshark", "wireshark", "xdg-open"];
+const OTHERS: [&str; 8] =
+    ["curl", "mkdir", "sudo", "sysctl", "tar", "tshark", "wireshark", "xdg-open"];
 
 /// The root of the repository.
 fn root() -> PathBuf {
