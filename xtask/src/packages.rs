@@ -56,10 +56,10 @@ pub(crate) fn deb(shell: &Shell<'_>, program: Option<&str>) -> Result<(), Stop> 
 /// Tries the package in a root that is laid over this machine's, and gone afterwards.
 fn install(shell: &Shell<'_>, deb: &Path) -> Result<(), Stop> {
     // The root is in memory: an overlay cannot lie upon another one, as a container's root is.
-    let lay = "set -e; d=$(mktemp -d); mount -t tmpfs none $d; mkdir $d/upper $d/work $d/root; \
-               mount -t overlay overlay -o lowerdir=/,upperdir=$d/upper,workdir=$d/work $d/root; \
-               mount -t proc proc $d/root/proc; mount --bind /dev $d/root/dev; \
-               mount -t tmpfs none $d/root/run; mount -t tmpfs none $d/root/tmp";
+    let lay = "set -e; d=$(mktemp -d); mount -t tmpfs none $d; mkdir $d/upper $d/work $d/new; \
+               mount -t overlay overlay -o lowerdir=/,upperdir=$d/upper,workdir=$d/work $d/new; \
+               mount -t proc proc $d/new/proc; mount --bind /dev $d/new/dev; \
+               mount -t tmpfs none $d/new/run; mount -t tmpfs none $d/new/tmp";
     let may = format!("{lay}; exit 0");
     let mut tried = shell.workspace.command("unshare");
     tried.args(["--mount", "--pid", "--fork", "sh", "-c", &may]);
@@ -69,8 +69,8 @@ fn install(shell: &Shell<'_>, deb: &Path) -> Result<(), Stop> {
     }
     let script = shell.workspace.root.join("packaging/deb/try.sh");
     let run = format!(
-        "{lay}; cp '{}' $d/root/tmp/try.sh; cp '{}' $d/root/tmp/haulier.deb; \
-         exec chroot $d/root sh /tmp/try.sh /tmp/haulier.deb",
+        "{lay}; cp '{}' $d/new/tmp/try.sh; cp '{}' $d/new/tmp/haulier.deb; \
+         exec chroot $d/new sh /tmp/try.sh /tmp/haulier.deb",
         script.display(),
         deb.display()
     );

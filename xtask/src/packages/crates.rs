@@ -1,8 +1,8 @@
 //! What a crate has to have before it goes to a registry, where it cannot be changed any more.
 //!
 //! cargo is asked twice: what the manifests say (`cargo metadata`), and what is in the packages (`cargo
-//! package`, without building them). A package of a thing that is not published, or of a page whose links lead
-//! nowhere, is found here, and not by its first user.
+//! package`, without building them). A package of a thing that is not published, or of a page whose links
+//! lead nowhere, is found here, and not by its first user.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Debian's package: a tree as it will lie on the disk, packed by dpkg-deb.
 //!
-//! The program is one that is built. Its manual pages and completions are what it prints itself, the libraries
-//! it needs what dpkg-shlibdeps finds in it. Everything else is in `packaging/deb`. Not by cargo-deb: its
-//! own compile takes minutes of CI, and what it would save is the list below.
+//! The program is one that is built. Its manual pages and completions are what it prints itself, the
+//! libraries it needs what dpkg-shlibdeps finds in it. Everything else is in `packaging/deb`. Not by
+//! cargo-deb: its own compile takes minutes of CI, and what it would save is the list below.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The commands in the book and on the page of this package, read as this program reads them: a page that shows
-//! one which is not there, or with a flag that is not there, fails here.
+//! The commands in the book and on the page of this package, read as this program reads them: a page that
+//! shows one which is not there, or with a flag that is not there, fails here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
