@@ -80,11 +80,12 @@ impl Sources {
     pub(crate) fn take(self: &Arc<Self>, from: IpAddr, limits: &WebLimits) -> Option<Place> {
         let (mut counts, prefix) = (self.lock(), prefix_of(from));
         let all: usize = counts.values().sum();
-        let here = counts.entry(prefix).or_default();
-        if all >= limits.sessions || *here >= limits.sessions_per_prefix {
+        // Whoever is refused leaves no entry behind.
+        let here = counts.get(&prefix).copied().unwrap_or_default();
+        if all >= limits.sessions || here >= limits.sessions_per_prefix {
             return None;
         }
-        *here += 1;
+        counts.insert(prefix, here + 1);
         Some(Place { sources: Arc::clone(self), prefix })
     }
 
