@@ -110,6 +110,12 @@ pub(super) const STEPS: &[Step] = &[
         run: msrv,
     },
     Step {
+        name: "web",
+        proves: "a page in a browser joins beside native players, over WebTransport",
+        lane: Lane::Builds,
+        run: crate::web::check,
+    },
+    Step {
         name: "bevy",
         proves: "apps of Bevy join, load levels from the wire, and leave; its example is a game",
         lane: Lane::Builds,
