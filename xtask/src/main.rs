@@ -7,6 +7,7 @@
 //! * [`api`]: the public API of each library, against the reviewed lists.
 //! * [`bevy`]: the face for Bevy, in its own workspace.
 //! * [`book`]: the book, its numbers and its links.
+//! * [`c`]: the C interface: its header, what is installed of it, and programs that use it.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
 //! * [`playground`]: the simulator in a page, and a program with it.
 //! * [`views`]: a live server in a page, in a terminal and for a monitor.
@@ -15,6 +16,7 @@
 mod api;
 mod bevy;
 mod book;
+mod c;
 mod ci;
 mod corpus;
 mod mends;
@@ -40,6 +42,8 @@ Commands:
   tidy              only the fast text checks (a second), good before every commit
   api               fail if the public API is not the one in docs/api, and show how it differs
   api --write       write docs/api anew
+  c --prefix DIR    build the C libraries, and install them below DIR with header, pkg-config and CMake files
+  c --header        make crates/ffi/include/haulier.h anew, by cbindgen
   corpus            write the seeds of the fuzz targets anew from vectors/*.json
   corpus --check    fail if the seeds in the tree are other ones
   playground        build the page with the simulator in it, and a program with the page, and run it
@@ -87,6 +91,8 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
         ["tidy"] => Ok(tidy::run(workspace)?),
         ["api"] => api::check(workspace),
         ["api", "--write"] => api::write(workspace),
+        ["c", "--prefix", prefix] => c::run(&ci::Shell::new(workspace), prefix),
+        ["c", "--header"] => c::write_header(&ci::Shell::new(workspace)),
         ["corpus"] => Ok(corpus::write(workspace)?),
         ["corpus", "--check"] => Ok(corpus::check(workspace)?),
         ["playground"] => playground::run(&ci::Shell::new(workspace)),

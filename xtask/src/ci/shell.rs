@@ -147,24 +147,37 @@ impl<'a> Shell<'a> {
     /// Runs a script of Python with Debian's Python, which has what `packages` bring; they are installed if
     /// this may be done.
     pub(crate) fn debian_python(&self, packages: &str, script: &str) -> Result<(), Stop> {
-        let list = || packages.split_whitespace();
-        let mut installed = self.workspace.command("dpkg");
-        installed.arg("-s").args(list());
-        if !quietly(installed) {
-            // A new machine knows of no package before; one without a network may have what it needs.
-            let mut update = self.workspace.command("apt-get");
-            update.arg("update");
-            let _tried = quietly(update);
-            let mut install = self.workspace.command("apt-get");
-            install.args(["install", "-y", "--no-install-recommends"]).args(list());
-            install.env("DEBIAN_FRONTEND", "noninteractive");
-            let shown = format!("apt-get install -y --no-install-recommends {packages}");
-            run(install, &shown)
-                .map_err(|_| Stop::Skipped(format!("{packages} could not be installed")))?;
-        }
+        self.need_debian(packages)?;
         let mut command = self.workspace.command("/usr/bin/python3");
         command.arg("-B").args(script.split_whitespace());
         run(command, &format!("/usr/bin/python3 -B {script}"))
+    }
+
+    /// Makes sure that these packages of Debian are installed, or says that the step is skipped.
+    pub(crate) fn need_debian(&self, packages: &str) -> Result<(), Stop> {
+        let list = || packages.split_whitespace();
+        let mut installed = self.workspace.command("dpkg");
+        installed.arg("-s").args(list());
+        if quietly(installed) {
+            return Ok(());
+        }
+        // A new machine knows of no package before; one without a network may have what it needs.
+        let mut update = self.workspace.command("apt-get");
+        update.arg("update");
+        let _tried = quietly(update);
+        let mut install = self.workspace.command("apt-get");
+        install.args(["install", "-y", "--no-install-recommends"]).args(list());
+        install.env("DEBIAN_FRONTEND", "noninteractive");
+        let shown = format!("apt-get install -y --no-install-recommends {packages}");
+        run(install, &shown)
+            .map_err(|_| Stop::Skipped(format!("{packages} could not be installed")))
+    }
+
+    /// Runs a line of the shell.
+    pub(crate) fn sh(&self, line: &str) -> Result<(), Stop> {
+        let mut command = self.workspace.command("sh");
+        command.args(["-c", line]);
+        run(command, line)
     }
 
     fn install(&self, arguments: &str) -> Result<(), Stop> {

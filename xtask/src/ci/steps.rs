@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Stop;
 use super::shell::{Shell, failed};
 use crate::workspace::Package;
-use crate::{api, bevy, book, corpus, playground, tidy};
+use crate::{api, bevy, book, c, corpus, playground, tidy};
 
 /// One check.
 pub(super) struct Step {
@@ -145,6 +145,12 @@ pub(super) const STEPS: &[Step] = &[
         proves: "of a set of files that changed in one place, little comes a second time",
         lane: Lane::Runs,
         run: |shell| shell.tested_example("mods"),
+    },
+    Step {
+        name: "c",
+        proves: "programs in C and C++ join by the header there is, with no leak and no undefined behaviour",
+        lane: Lane::Runs,
+        run: c::check,
     },
     Step {
         name: "test-ignored",

@@ -167,6 +167,7 @@ impl<'a> Fetch<'a> {
         let nowhere = || Place::Folder(PathBuf::new());
         let place = target.map_or_else(nowhere, Target::place);
         let taking = Taking::new(pool, config, place, replace);
+        let taking = if args.no_attributes { taking.without_attributes() } else { taking };
         let (patience, here, failed, first_failure, has_pipe) =
             (args.connect.patience(), 0, 0, None, false);
         Self {

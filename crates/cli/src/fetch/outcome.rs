@@ -60,7 +60,13 @@ impl Fetch<'_> {
         let offer = self.taking.offer();
         let entries = offer.entries().iter().map(|entry| {
             let root = entry.root().map(|root| Digest::from_bytes(*root).to_hex().to_string());
-            json!({ "name": entry.path.as_str(), "bytes": entry.size(), "blake3": root })
+            json!({
+                "name": entry.path.as_str(),
+                "bytes": entry.size(),
+                "blake3": root,
+                "executable": entry.is_executable,
+                "modified_ns": (entry.modified_ns != 0).then_some(entry.modified_ns),
+            })
         });
         let lines = listing::rows(offer).into_iter().map(|row| show_row(&row));
         (entries.collect(), lines.collect::<Vec<_>>().join("\n"))
