@@ -10,6 +10,7 @@
 //! * [`c`]: the C interface: its header, what is installed of it, and programs that use it.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
 //! * [`playground`]: the simulator in a page, and a program with it.
+//! * [`python`]: the module for Python, in an environment of its own.
 //! * [`views`]: a live server in a page, in a terminal and for a monitor.
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
 
@@ -21,6 +22,7 @@ mod ci;
 mod corpus;
 mod mends;
 mod playground;
+mod python;
 mod tidy;
 mod views;
 mod workspace;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Stop;
 use super::shell::{Shell, failed};
 use crate::workspace::Package;
-use crate::{api, bevy, book, c, corpus, playground, tidy};
+use crate::{api, bevy, book, c, corpus, playground, python, tidy};
 
 /// One check.
 pub(super) struct Step {
@@ -114,6 +114,12 @@ pub(super) const STEPS: &[Step] = &[
         proves: "apps of Bevy join, load levels from the wire, and leave; its example is a game",
         lane: Lane::Builds,
         run: bevy::check,
+    },
+    Step {
+        name: "python",
+        proves: "Python joins, serves, fetches and soaks, with the program too; its types are right",
+        lane: Lane::Builds,
+        run: python::check,
     },
     Step {
         name: "book",
