@@ -9,6 +9,7 @@
 //! * [`book`]: the book, its numbers and its links.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
 //! * [`playground`]: the simulator in a page, and a program with it.
+//! * [`shell`]: completions, manual pages, the bar.
 //! * [`views`]: a live server in a page, in a terminal and for a monitor.
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
 
@@ -19,6 +20,7 @@ mod ci;
 mod corpus;
 mod mends;
 mod playground;
+mod shell;
 mod tidy;
 mod views;
 mod workspace;
