@@ -10,7 +10,10 @@
 //! * [`c`]: the C interface: its header, what is installed of it, and programs that use it.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
 //! * [`playground`]: the simulator in a page, and a program with it.
+//! * [`python`]: the module for Python, in an environment of its own.
+//! * [`shell`]: completions, manual pages, the bar.
 //! * [`views`]: a live server in a page, in a terminal and for a monitor.
+//! * [`web`]: a page as a player, in its own workspace.
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
 
 mod api;
@@ -21,8 +24,11 @@ mod ci;
 mod corpus;
 mod mends;
 mod playground;
+mod python;
+mod shell;
 mod tidy;
 mod views;
+mod web;
 mod workspace;
 
 use std::process::ExitCode;
@@ -48,6 +54,8 @@ Commands:
   corpus --check    fail if the seeds in the tree are other ones
   playground        build the page with the simulator in it, and a program with the page, and run it
   playground --check  the same, tried in a browser (Debian's chromium)
+  web               build the page that joins as a player, and a server for it, and run that
+  web --measure     how long its joins take over emulated links, beside a native player's
   book              build the book, with the playground in it, to target/book
   book --check      the same, and follow its links, and run the quick commands of its numbers
   mends [NAME]      take out each mend of a fault (minutes each): an oracle must find what it let in
@@ -97,6 +105,8 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
         ["corpus", "--check"] => Ok(corpus::check(workspace)?),
         ["playground"] => playground::run(&ci::Shell::new(workspace)),
         ["playground", "--check"] => playground::check(&ci::Shell::new(workspace)),
+        ["web"] => web::run(&ci::Shell::new(workspace)),
+        ["web", "--measure"] => web::measure(&ci::Shell::new(workspace)),
         ["book"] => book::run(&ci::Shell::new(workspace)),
         ["book", "--check"] => book::check(&ci::Shell::new(workspace)),
         ["mends"] => Ok(mends::run(workspace, "")?),
