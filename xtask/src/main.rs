@@ -11,7 +11,10 @@
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
 //! * [`packages`]: what installs: crates for a registry, and a package for Debian.
 //! * [`playground`]: the simulator in a page, and a program with it.
+//! * [`python`]: the module for Python, in an environment of its own.
+//! * [`shell`]: completions, manual pages, the bar.
 //! * [`views`]: a live server in a page, in a terminal and for a monitor.
+//! * [`web`]: a page as a player, in its own workspace.
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
 
 mod api;
@@ -23,8 +26,11 @@ mod corpus;
 mod mends;
 mod packages;
 mod playground;
+mod python;
+mod shell;
 mod tidy;
 mod views;
+mod web;
 mod workspace;
 
 use std::process::ExitCode;
@@ -50,6 +56,8 @@ Commands:
   corpus --check    fail if the seeds in the tree are other ones
   playground        build the page with the simulator in it, and a program with the page, and run it
   playground --check  the same, tried in a browser (Debian's chromium)
+  web               build the page that joins as a player, and a server for it, and run that
+  web --measure     how long its joins take over emulated links, beside a native player's
   book              build the book, with the playground in it, to target/book
   book --check      the same, and follow its links, and run the quick commands of its numbers
   packages          what the crates lack to be published; with --release also what only a release needs
@@ -102,6 +110,8 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
         ["corpus", "--check"] => Ok(corpus::check(workspace)?),
         ["playground"] => playground::run(&ci::Shell::new(workspace)),
         ["playground", "--check"] => playground::check(&ci::Shell::new(workspace)),
+        ["web"] => web::run(&ci::Shell::new(workspace)),
+        ["web", "--measure"] => web::measure(&ci::Shell::new(workspace)),
         ["book"] => book::run(&ci::Shell::new(workspace)),
         ["book", "--check"] => book::check(&ci::Shell::new(workspace)),
         ["packages"] => packages::check_crates(&ci::Shell::new(workspace)),

@@ -139,6 +139,26 @@ impl<'a> Shell<'a> {
         if is_here { Ok(()) } else { self.install(&format!("target add {target}")) }
     }
 
+    /// Runs a command that is split at spaces, with more in its environment.
+    pub(crate) fn command(&self, command: &str, env: &[(&str, &str)]) -> Result<(), Stop> {
+        let prefix: String = env.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
+        let mut started = self.split(command);
+        started.envs(env.iter().copied());
+        run(started, &format!("{prefix}{command}"))
+    }
+
+    /// Whether a command, split at spaces, ends well. What it prints is nobody's business.
+    pub(crate) fn succeeds(&self, command: &str) -> bool {
+        quietly(self.split(command))
+    }
+
+    fn split(&self, command: &str) -> Command {
+        let mut words = command.split_whitespace();
+        let mut split = self.workspace.command(words.next().unwrap_or_default());
+        split.args(words);
+        split
+    }
+
     /// Runs a script of Python, of any version that is here. It leaves no compiled files.
     pub(crate) fn python(&self, script: &str) -> Result<(), Stop> {
         let mut installed = self.workspace.command("python3");
