@@ -28,14 +28,20 @@ pub(super) fn check(shell: &Shell<'_>, is_release: bool) -> Result<(), Stop> {
     let mut findings = Vec::new();
     for package in ours.iter().chain(&apart) {
         let mut found = manifest(package, &names, is_release);
-        let readme = Path::new(text(package, "manifest_path")).with_file_name("README.md");
-        found.extend(page_findings(&std::fs::read_to_string(&readme).unwrap_or_default()));
+        // The page of the other one is a guide, with a picture that is in the repository.
+        if ours.contains(package) {
+            let readme = Path::new(text(package, "manifest_path")).with_file_name("README.md");
+            found.extend(page_findings(&std::fs::read_to_string(&readme).unwrap_or_default()));
+        }
         findings.extend(found.iter().map(|what| format!("{}: {what}", text(package, "name"))));
     }
     // What the manifests say is known to be right before it is packed: cargo says less of what is not.
     said(&findings)?;
     let chosen: String = names.iter().map(|name| format!(" -p {name}")).collect();
-    shell.cargo(&format!("package --quiet --locked --no-verify --allow-dirty{chosen}"))?;
+    // In a folder of its own: whoever builds in the other one holds its lock.
+    let folder = super::shown(&shell.workspace.target.join("crates"));
+    let arguments = format!("package --quiet --locked --no-verify --allow-dirty{chosen}");
+    shell.cargo_with(&[("CARGO_TARGET_DIR", &folder)], &arguments)?;
     for package in &ours {
         findings.extend(packed(shell, package)?);
     }
@@ -131,7 +137,7 @@ fn page_findings(page: &str) -> Vec<String> {
 /// What is wrong with a package that was made.
 fn packed(shell: &Shell<'_>, package: &Value) -> Result<Vec<String>, Stop> {
     let (name, version) = (text(package, "name"), text(package, "version"));
-    let path = shell.workspace.target.join(format!("package/{name}-{version}.crate"));
+    let path = shell.workspace.target.join(format!("crates/package/{name}-{version}.crate"));
     let kib = std::fs::metadata(&path).map_err(|error| super::broken(&path, &error))?.len() / 1024;
     let list = shell.output("tar".as_ref(), &["tzf", &super::shown(&path)])?;
     let mut findings = list_findings(&list, &format!("{name}-{version}/"));
