@@ -11,6 +11,7 @@
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
 //! * [`playground`]: the simulator in a page, and a program with it.
 //! * [`python`]: the module for Python, in an environment of its own.
+//! * [`shell`]: completions, manual pages, the bar.
 //! * [`views`]: a live server in a page, in a terminal and for a monitor.
 //! * [`web`]: a page as a player, in its own workspace.
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
@@ -24,6 +25,7 @@ mod corpus;
 mod mends;
 mod playground;
 mod python;
+mod shell;
 mod tidy;
 mod views;
 mod web;

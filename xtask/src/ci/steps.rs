@@ -213,6 +213,12 @@ pub(super) const STEPS: &[Step] = &[
         run: |shell| shell.python("vectors/second/test_second.py"),
     },
     Step {
+        name: "shell",
+        proves: "shells read their completions, no manual page has a fault, a bar survives a resize",
+        lane: Lane::Runs,
+        run: crate::shell::check,
+    },
+    Step {
         name: "views",
         proves: "a server with fifty clients is seen in a browser and a terminal, and by a monitor",
         lane: Lane::Runs,

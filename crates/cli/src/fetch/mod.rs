@@ -316,9 +316,9 @@ impl<'a> Fetch<'a> {
             return;
         }
         let progress = self.taking.progress();
-        let detail = || outcome::show_detail(&progress);
         let fields = || outcome::progress_fields(&progress, self.started.elapsed());
-        self.report.transfer((progress.verified_bytes, progress.wanted_bytes), fields, detail);
+        let share = (progress.verified_bytes, Some(progress.wanted_bytes));
+        self.report.transfer(share, fields, || outcome::pace(&progress));
     }
 
     /// Lets the server know how it ended: it is sent three times, and needs no answer.
