@@ -1,10 +1,12 @@
-//! The page README.md: it shows the programs that are in `examples/`, and those join.
+//! The page README.md and the book's chapter: they show the programs that are in
+//! `examples/`, and those join.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 const PAGE: &str = include_str!("../README.md");
+const CHAPTER: &str = include_str!("../../book/src/bevy.md");
 const SERVER: &str = include_str!("../examples/server.rs");
 const CLIENT: &str = include_str!("../examples/client.rs");
 
@@ -34,6 +36,17 @@ impl Drop for Running {
 fn the_page_shows_the_programs_there_are() {
     let shown = PAGE.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next());
     assert_eq!(shown.collect::<Vec<_>>(), [code(SERVER), code(CLIENT)], "copy them into the page");
+}
+
+/// The book cannot compile what needs Bevy, so all of it is from programs that are compiled here.
+#[test]
+fn the_chapter_shows_parts_of_the_programs() {
+    let blocks = CHAPTER.split("```rust,ignore\n").skip(1);
+    let shown: Vec<&str> = blocks.filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(shown.len(), 3);
+    for part in shown {
+        assert!(CLIENT.contains(part) || SERVER.contains(part), "in no example: {part}");
+    }
 }
 
 #[test]

@@ -12,11 +12,13 @@ const AS_HERE: &str = "--locked --ignore-rust-version --no-default-features";
 /// A directory of its own, in which it keeps nobody else from building.
 const BUILT: &str = "bevy";
 
-/// Lints it, and runs its tests.
+/// Lints it, runs its tests, and plays its game, of which a picture is left.
 pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
     shell.cargo(&format!("fmt --check {WORKSPACE}"))?;
     let built = shell.workspace.target.join(BUILT).display().to_string();
     let cargo = |arguments: &str| shell.cargo_with(&[("CARGO_TARGET_DIR", &built)], arguments);
     cargo(&format!("clippy {WORKSPACE} {AS_HERE} --all-targets -- -D warnings"))?;
-    cargo(&format!("test {WORKSPACE} {AS_HERE}"))
+    cargo(&format!("test {WORKSPACE} {AS_HERE}"))?;
+    let picture = shell.workspace.target.join("bevy-crowd.svg").display().to_string();
+    cargo(&format!("run {WORKSPACE} {AS_HERE} --example crowd -- --svg {picture}"))
 }
