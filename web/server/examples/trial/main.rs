@@ -120,11 +120,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             match event {
                 ServerEvent::Connecting { .. } => drop(server.send_block(id, &world)),
                 // What is said on this channel is counted, and the last one answered.
-                ServerEvent::Connection(Event::Message { data, channel: UP }) => {
-                    if data.first() == Some(&LAST) {
-                        let _gone = server.send_message(id, &b"got it all"[..]);
-                    }
+                ServerEvent::Connection(Event::Message { data, channel: UP })
+                    if data.first() == Some(&LAST) =>
+                {
+                    let _gone = server.send_message(id, &b"got it all"[..]);
                 }
+                ServerEvent::Connection(Event::Message { channel: UP, .. }) => {}
                 // What one says, all hear. A packet comes back.
                 ServerEvent::Connection(Event::Message { data, channel }) => {
                     for other in server.connections() {
