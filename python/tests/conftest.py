@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import threading
 from typing import Callable, Iterator, Optional
@@ -25,14 +24,6 @@ def until(client: Client, wanted: Callable[[AnyEvent], bool]) -> AnyEvent:
         assert event is not None, "nothing came in time"
         if wanted(event):
             return event
-
-
-@pytest.fixture(autouse=True)
-def watchdog() -> Iterator[None]:
-    """Ends the tests if one hangs, and says where."""
-    faulthandler.dump_traceback_later(30, exit=True)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 class Host:

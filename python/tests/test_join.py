@@ -249,7 +249,7 @@ def test_other_threads_run_while_one_waits(host: Host) -> None:
 
 @pytest.mark.parametrize("what", ["wait", "iterate", "connected", "finish"])
 def test_ctrl_c_ends_a_wait(host: Host, what: str) -> None:
-    """Without a look at signals it would last an hour, and the watchdog would end the tests."""
+    """Without a look at signals it would last an hour, and the tests be ended with the place where it hangs."""
     with silent() as nobody:
         host_, port = nobody.getsockname()
         config = ConnectionConfig(handshake_timeout_s=3600, idle_timeout_s=3600)

@@ -44,9 +44,9 @@ pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
 /// The Python of an environment with the tools in it.
 fn environment(shell: &Shell<'_>, folder: &Path) -> Result<PathBuf, Stop> {
     let python = folder.join("bin/python");
-    let tools: Vec<&str> =
-        TOOLS.split(' ').map(|tool| tool.split('=').next().unwrap_or(tool)).collect();
-    let has_tools = format!("{} -c import {}", python.display(), tools.join(","));
+    let names = TOOLS.split(' ').filter_map(|tool| tool.split('=').next());
+    let imports: Vec<String> = names.map(|name| format!("__import__('{name}')")).collect();
+    let has_tools = format!("{} -c {}", python.display(), imports.join(","));
     if !shell.succeeds(&has_tools) {
         let make = format!("-m venv --clear {}", folder.display());
         if !shell.succeeds(&format!("python3 {make}")) {
