@@ -1811,4 +1811,4 @@ haulier_result haulier_server_local_address(const struct haulier_server *server,
 
 #endif  /* HAULIER_H */
 
-/* Made of sources with the sum e55389508b632f73; the lines above have c5344ab5bbec6a4a. */
+/* Made of sources with the sum 09a5f467aeac1e4b; the lines above have c5344ab5bbec6a4a. */

@@ -1,7 +1,7 @@
 //! Events: what is polled, and what it holds until it is freed.
 //!
 //! The invariant: an event whose kind is not `HAULIER_EVENT_NONE` holds one `Bytes` in its `owned` field, or
-//! two ([`holds_two`]), to which its pointers point; one that is `NONE` holds nothing. So a received block
+//! two (`holds_two`), to which its pointers point; one that is `NONE` holds nothing. So a received block
 //! is handed on without a copy, and freeing an event a second time does nothing.
 //!
 //! Events are filled where C wants them. They have some 300 bytes: to make them elsewhere and move them two

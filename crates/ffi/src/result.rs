@@ -1,6 +1,6 @@
 //! What a call comes to: a result as a number, and a sentence for a person, kept for each thread.
 //!
-//! The invariant: every function that can fail goes through [`border`], so that none panics into C, and none
+//! The invariant: every function that can fail goes through `border`, so that none panics into C, and none
 //! fails without a sentence.
 
 use std::cell::RefCell;
