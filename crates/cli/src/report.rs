@@ -188,6 +188,18 @@ impl Report {
         }
     }
 
+    /// What is waited for is not there yet.
+    pub(crate) fn tick(&self) {
+        if let Some(bar) = &*self.bar.borrow() {
+            bar.tick();
+        }
+    }
+
+    /// Several lines that were asked for, on standard error.
+    pub(crate) fn picture(&self, lines: &str) {
+        self.to_terminal(lines);
+    }
+
     /// A line on standard error, beside the bar.
     fn to_terminal(&self, line: &str) {
         let say = || eprintln!("{line}");

@@ -9,9 +9,11 @@ mod haulier1;
 mod inspect;
 mod join;
 mod joiners;
+mod lan;
 mod links;
 mod look;
 mod playground;
+mod qr;
 mod recorded;
 mod scope;
 mod shell;
@@ -30,9 +32,11 @@ pub(crate) use join::{
     CallArgs, EndArgs, JoinArgs, JoinKind, PeerArgs, PeerCommand, PeerCredentials,
 };
 pub(crate) use joiners::JoinersArgs;
+pub(crate) use lan::{AnnounceArgs, LanArgs};
 pub(crate) use links::LinksArgs;
 pub(crate) use look::LookArgs;
 pub(crate) use playground::PlaygroundArgs;
+pub(crate) use qr::QrArgs;
 pub(crate) use recorded::RecordedArgs;
 pub(crate) use scope::ScopeArgs;
 pub(crate) use shell::{CompletionsArgs, ManArgs};

@@ -33,8 +33,10 @@ use crate::failure::Failure;
 use crate::files;
 use crate::interrupt;
 use crate::keys;
+use crate::lan::{Announced, LetsIn, Record};
 use crate::library;
 use crate::look::{self, Look};
+use crate::qr;
 use crate::report::Report;
 use crate::target::Target;
 use crate::units::show_bytes;
@@ -101,9 +103,18 @@ impl Host<'_> {
     /// Until it is interrupted, or done.
     pub(crate) fn run(self, report: &Report) -> Result<(), Failure> {
         look::check(self.look, matches!(self.target, Some(Target::Stream(..))), report)?;
+        qr::check(&self.listen.qr, report)?;
         let (server, local, ticket) = host::start(self.listen, self.traffic, report)?;
         let pool = files::disk_pool(server.waker())?;
+        let is_ticket = ticket.is_some();
         self.announce(local, ticket, report)?;
+        let _announced = match &self.listen.announce.lan {
+            Some(name) => {
+                let record = self.record(is_ticket)?;
+                Some(Announced::start(name.as_deref(), local, &record, report)?)
+            }
+            None => None,
+        };
         let look =
             Look::start(self.look, server.clone(), format!("at {local}").as_str().into(), report)?;
         self.library.iter().for_each(hash_later);
@@ -134,6 +145,28 @@ impl Host<'_> {
                 None => {}
             }
         }
+    }
+
+    /// What is said of it on the local network.
+    fn record(&self, has_ticket: bool) -> Result<Record, Failure> {
+        let lets_in = match (self.listen.open, has_ticket, self.listen.token_key.is_empty()) {
+            (true, ..) => LetsIn::Everybody,
+            (_, true, true) => LetsIn::Tickets,
+            (_, true, false) => LetsIn::TicketsAndTokens,
+            (_, false, _) => LetsIn::Tokens,
+        };
+        let files = self.library.as_ref().map_or(0, |library| library.offer().len());
+        let record = Record {
+            version: Some(Record::VERSION),
+            lets_in: Some(lets_in),
+            files: u32::try_from(files).ok(),
+            takes_files: self.inbox.is_some(),
+            identity: None,
+        };
+        Ok(match &self.listen.identity_file {
+            Some(path) => record.with_identity(&keys::read_public(path, self.listen.key_files)?),
+            None => record,
+        })
     }
 
     fn announce(
@@ -168,6 +201,14 @@ impl Host<'_> {
             ),
         };
         report.event("listening", json!({ "addr": local.to_string(), "ticket": ticket }), &text);
+        match &ticket {
+            Some(ticket) => qr::show(&self.listen.qr, ticket, report)?,
+            None if self.listen.qr.qr.is_some() => report.warning(
+                "there is no ticket to draw: with --open the address is enough, and connect tokens are made \
+                 by `haulier token issue --qr`",
+            ),
+            None => {}
+        }
         // What serving is for: with it others can come.
         match ticket {
             Some(ticket) if !report.is_json() => match self.target.is_some_and(Target::is_stdout) {
