@@ -21,6 +21,7 @@ mod lan;
 mod library;
 mod look;
 mod playground;
+mod port_mapping;
 mod qr;
 mod recv;
 mod relay;

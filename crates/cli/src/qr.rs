@@ -65,7 +65,8 @@ fn write(modules: &Modules, path: &Path, report: &Report) -> Result<(), Failure>
 
 /// Why a terminal of this size cannot show a code of this many modules: a broken one cannot be read.
 fn too_small(modules: usize, size: Option<(u16, u16)>) -> Option<String> {
-    let (columns, lines) = size.map(|(columns, lines)| (usize::from(columns), usize::from(lines)))?;
+    let (columns, lines) =
+        size.map(|(columns, lines)| (usize::from(columns), usize::from(lines)))?;
     let needed = modules.div_ceil(2);
     (columns < modules || lines < needed).then(|| {
         format!(
@@ -109,11 +110,13 @@ impl Modules {
                 drawn.push('\n');
             }
             drawn.push_str(if in_colours { INK } else { "" });
-            drawn.extend((0..self.size()).map(|x| match (self.is_dark(x, y), self.is_dark(x, y + 1)) {
-                (true, true) => '█',
-                (true, false) => '▀',
-                (false, true) => '▄',
-                (false, false) => ' ',
+            drawn.extend((0..self.size()).map(|x| {
+                match (self.is_dark(x, y), self.is_dark(x, y + 1)) {
+                    (true, true) => '█',
+                    (true, false) => '▀',
+                    (false, true) => '▄',
+                    (false, false) => ' ',
+                }
             }));
             drawn.push_str(if in_colours { RESET } else { "" });
         }

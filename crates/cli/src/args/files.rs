@@ -9,9 +9,9 @@ use clap::{ArgGroup, ValueEnum, ValueHint};
 use haulier::Urgency;
 use haulier_files::packing::Packing;
 
-use super::{AnnounceArgs, LanArgs, LookArgs, QrArgs};
 use super::haulier1::{FilesWireArgs, KeyFilesArgs};
 use super::trace::TraceArgs;
+use super::{AnnounceArgs, LanArgs, LookArgs, MapArgs, QrArgs};
 use crate::units;
 
 /// Where a server waits, and who is let in: of `serve` and `recv`.
@@ -68,6 +68,9 @@ pub(crate) struct ListenArgs {
 
     #[command(flatten)]
     pub(crate) announce: AnnounceArgs,
+
+    #[command(flatten)]
+    pub(crate) map: MapArgs,
 
     #[command(flatten)]
     pub(crate) qr: QrArgs,
@@ -268,6 +271,7 @@ Examples:
   haulier serve world.bin --token-key match.key         for a matchmaker's tokens
   haulier serve maps/ --lan=kitchen --open              for everybody on a network you trust
   haulier serve world.bin --qr                          the ticket for a camera, too
+  haulier serve world.bin --map-port                    for others than those behind your router
   haulier serve --inbox replays/ --most 2G --most-each 100M";
 
 #[derive(Debug, clap::Args)]

@@ -42,7 +42,8 @@ impl Announced {
         let text = format!("on this network as {}", show_words(&name));
         report.event("announced", json!({ "name": name }), &text);
         if local.ip().is_loopback() {
-            report.warning("the server waits at loopback, where no other host on the network comes");
+            report
+                .warning("the server waits at loopback, where no other host on the network comes");
         }
         Ok(Self { daemon, fullname })
     }

@@ -31,6 +31,9 @@ const GOODBYE: Duration = Duration::from_secs(3);
 /// The shortest time between two renewals, whatever a router says.
 const MIN_RENEWAL: Duration = Duration::from_secs(1);
 
+/// A renewal that failed is tried again after this part of the time for one, before the mapping ends.
+const AGAIN: u32 = 8;
+
 /// A mapping, while this lives.
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -175,7 +178,12 @@ fn hold(mut held: Held, stopped: &Receiver<()>, tell: &Sender<String>) {
             break;
         }
         let before = held.summary();
-        let news = match held.renew() {
+        let renewed = held.renew();
+        wait = renewal(held.summary().lifetime).map(|wait| match renewed {
+            Ok(()) => wait,
+            Err(_) => (wait / AGAIN).max(MIN_RENEWAL),
+        });
+        let news = match renewed {
             Ok(()) if held.summary().external == before.external => None,
             Ok(()) => Some(format!(
                 "the router lets others through at {} now, and the ticket says {}: start again for one that \
@@ -189,7 +197,6 @@ fn hold(mut held: Held, stopped: &Receiver<()>, tell: &Sender<String>) {
             // Nobody listens at the end.
             let _gone = tell.send(news);
         }
-        wait = renewal(held.summary().lifetime);
     }
     held.remove();
 }

@@ -23,8 +23,8 @@ const PATIENCE: TimeoutConfig = TimeoutConfig {
     max_retry_timeout: None,
 };
 
-/// How long a router may take to answer a search by UPnP, with its description.
-const SEARCH: Duration = Duration::from_secs(3);
+/// How long a router may take to answer a search by UPnP, for which it has 3 s, with its description.
+const SEARCH: Duration = Duration::from_secs(4);
 
 /// Where a search by UPnP goes: to all routers, or to one.
 const SSDP: Ipv4Addr = Ipv4Addr::new(239, 255, 255, 250);
@@ -50,7 +50,7 @@ pub(super) struct Why {
 
 impl Why {
     fn refused(text: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Refused, text: text.into() }
+        Self { kind: ErrorKind::Unreachable, text: text.into() }
     }
 }
 
@@ -106,6 +106,9 @@ impl Router {
         let mut options = SearchOptions::default();
         let to = if self.is_named { self.gateway.unwrap_or(SSDP) } else { SSDP };
         options.broadcast_address = SocketAddr::from((to, SSDP_PORT));
+        // What a router says of itself has to be at its own address, or at the one that the user named.
+        options.allowed_gateway_ips =
+            self.gateway.filter(|_| self.is_named).map(IpAddr::V4).into_iter().collect();
         options.timeout = Some(SEARCH);
         options.single_search_timeout = Some(SEARCH);
         igd_next::search_gateway(options)
@@ -178,17 +181,16 @@ fn upnp_mapping(gateway: Gateway, inside: SocketAddrV4) -> Result<Held, Why> {
     let (protocol, inner) = (PortMappingProtocol::UDP, SocketAddr::V4(inside));
     let mut lifetime_s = LIFETIME_S;
     let mut port = Ok(inside.port());
-    let mut asked =
-        gateway.add_port(protocol, inside.port(), inner, lifetime_s, DESCRIPTION);
+    let mut asked = gateway.add_port(protocol, inside.port(), inner, lifetime_s, DESCRIPTION);
     if matches!(asked, Err(AddPortError::OnlyPermanentLeasesSupported)) {
         lifetime_s = 0;
         asked = gateway.add_port(protocol, inside.port(), inner, lifetime_s, DESCRIPTION);
     }
     if let Err(error) = asked {
         port = match error {
-            AddPortError::PortInUse => {
-                gateway.add_any_port(protocol, inner, lifetime_s, DESCRIPTION).map_err(|e| e.to_string())
-            }
+            AddPortError::PortInUse => gateway
+                .add_any_port(protocol, inner, lifetime_s, DESCRIPTION)
+                .map_err(|e| e.to_string()),
             error => Err(error.to_string()),
         };
     }

@@ -27,6 +27,7 @@ use serde_json::json;
 
 pub(crate) use self::client::Sender;
 use self::clients::Clients;
+use self::host::Started;
 pub(crate) use self::host::Traffic;
 use crate::args::{ListenArgs, LookArgs, ServeArgs};
 use crate::failure::Failure;
@@ -104,7 +105,8 @@ impl Host<'_> {
     pub(crate) fn run(self, report: &Report) -> Result<(), Failure> {
         look::check(self.look, matches!(self.target, Some(Target::Stream(..))), report)?;
         qr::check(&self.listen.qr, report)?;
-        let (server, local, ticket) = host::start(self.listen, self.traffic, report)?;
+        let Started { server, local, ticket, mapping } =
+            host::start(self.listen, self.traffic, report)?;
         let pool = files::disk_pool(server.waker())?;
         let is_ticket = ticket.is_some();
         self.announce(local, ticket, report)?;
@@ -121,6 +123,7 @@ impl Host<'_> {
         let timeout = self.timeout;
         let mut clients = Clients::new(&server, self, pool.handle(), look.names(), report);
         while !interrupt::requested() && !clients.is_enough() {
+            mapping.iter().for_each(|mapping| mapping.say_news(report));
             if clients.are_full() {
                 files::wait_for_disk();
                 clients.go_on();

@@ -57,7 +57,8 @@ fn a_name_does_not_stand_in_for_an_identity() {
         path
     });
     let serve = |identity: &str| {
-        let args = ["serve", &file, "--json", "--secret-file", &keys[0], "--identity-file", identity];
+        let args =
+            ["serve", &file, "--json", "--secret-file", &keys[0], "--identity-file", identity];
         Program::start(&[&args[..], &[&lan]].concat())
     };
     let fetch = |ticket: &str, got: &str, timeout: &str| {

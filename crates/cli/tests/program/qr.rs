@@ -5,7 +5,8 @@ use crate::support::{Dir, Program, haulier};
 
 /// The drawing among the lines on standard error.
 fn drawing(stderr: &str) -> String {
-    let is_drawn = |line: &&str| line.chars().count() > 24 && line.chars().all(|c| "█▀▄ ".contains(c));
+    let is_drawn =
+        |line: &&str| line.chars().count() > 24 && line.chars().all(|c| "█▀▄ ".contains(c));
     stderr.lines().filter(is_drawn).collect::<Vec<_>>().join("\n")
 }
 
