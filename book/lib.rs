@@ -34,6 +34,7 @@ chapters! {
     beside_a_game: "beside-a-game.md",
     blocks: "blocks.md",
     own_transport: "own-transport.md",
+    bevy: "bevy.md",
     coming_from: "coming-from.md",
     tuning: "tuning.md",
     operating: "operating.md",

@@ -5,20 +5,30 @@
 //! * [`ci`]: every check that is no test, in order; `.ci/run` runs `cargo test` and then this.
 //! * [`tidy`]: what no compiler looks at: links, line lengths, words that must not stay.
 //! * [`api`]: the public API of each library, against the reviewed lists.
+//! * [`bevy`]: the face for Bevy, in its own workspace.
 //! * [`book`]: the book, its numbers and its links.
+//! * [`c`]: the C interface: its header, what is installed of it, and programs that use it.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
 //! * [`playground`]: the simulator in a page, and a program with it.
+//! * [`python`]: the module for Python, in an environment of its own.
+//! * [`shell`]: completions, manual pages, the bar.
 //! * [`views`]: a live server in a page, in a terminal and for a monitor.
+//! * [`web`]: a page as a player, in its own workspace.
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
 
 mod api;
+mod bevy;
 mod book;
+mod c;
 mod ci;
 mod corpus;
 mod mends;
 mod playground;
+mod python;
+mod shell;
 mod tidy;
 mod views;
+mod web;
 mod workspace;
 
 use std::process::ExitCode;
@@ -38,10 +48,14 @@ Commands:
   tidy              only the fast text checks (a second), good before every commit
   api               fail if the public API is not the one in docs/api, and show how it differs
   api --write       write docs/api anew
+  c --prefix DIR    build the C libraries, and install them below DIR with header, pkg-config and CMake files
+  c --header        make crates/ffi/include/haulier.h anew, by cbindgen
   corpus            write the seeds of the fuzz targets anew from vectors/*.json
   corpus --check    fail if the seeds in the tree are other ones
   playground        build the page with the simulator in it, and a program with the page, and run it
   playground --check  the same, tried in a browser (Debian's chromium)
+  web               build the page that joins as a player, and a server for it, and run that
+  web --measure     how long its joins take over emulated links, beside a native player's
   book              build the book, with the playground in it, to target/book
   book --check      the same, and follow its links, and run the quick commands of its numbers
   mends [NAME]      take out each mend of a fault (minutes each): an oracle must find what it let in
@@ -85,10 +99,14 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
         ["tidy"] => Ok(tidy::run(workspace)?),
         ["api"] => api::check(workspace),
         ["api", "--write"] => api::write(workspace),
+        ["c", "--prefix", prefix] => c::run(&ci::Shell::new(workspace), prefix),
+        ["c", "--header"] => c::write_header(&ci::Shell::new(workspace)),
         ["corpus"] => Ok(corpus::write(workspace)?),
         ["corpus", "--check"] => Ok(corpus::check(workspace)?),
         ["playground"] => playground::run(&ci::Shell::new(workspace)),
         ["playground", "--check"] => playground::check(&ci::Shell::new(workspace)),
+        ["web"] => web::run(&ci::Shell::new(workspace)),
+        ["web", "--measure"] => web::measure(&ci::Shell::new(workspace)),
         ["book"] => book::run(&ci::Shell::new(workspace)),
         ["book", "--check"] => book::check(&ci::Shell::new(workspace)),
         ["mends"] => Ok(mends::run(workspace, "")?),

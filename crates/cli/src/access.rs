@@ -24,7 +24,7 @@ const VARIABLE: &str = "HAULIER_TICKET";
 const TICKET_PREFIX: &str = "haulier1:";
 
 /// How a token begins.
-const TOKEN_PREFIX: &str = "haulier-token";
+pub(crate) const TOKEN_PREFIX: &str = "haulier-token";
 
 /// What it takes to be let in.
 #[derive(Debug)]

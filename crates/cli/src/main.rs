@@ -7,6 +7,7 @@
 mod access;
 mod args;
 mod asking;
+mod bar;
 mod bench;
 mod demo;
 mod details;

@@ -26,6 +26,8 @@ pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
         target.check_free()?;
     }
     let most = args.most.unwrap_or(u64::MAX);
+    let inbox = Inbox::new(target.place(), replace, InboxQuota::new(most, most));
+    let inbox = if args.no_attributes { inbox.without_attributes() } else { inbox };
     let host = Host {
         listen: &args.listen,
         look: &args.look,
@@ -36,7 +38,7 @@ pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
             has_inbox: true,
         },
         library: None,
-        inbox: Some(Inbox::new(target.place(), replace, InboxQuota::new(most, most))),
+        inbox: Some(inbox),
         packing: Packing::Never,
         is_once: !args.stay,
         target: Some(&target),

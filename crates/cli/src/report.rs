@@ -6,19 +6,36 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
+use crate::bar::{self, Bar, Shown, Stderr};
 use crate::failure::Failure;
 use crate::units::show_bytes;
 
 /// How often progress is reported without a terminal, as text and as JSON.
 const LINE_INTERVAL: Duration = Duration::from_secs(2);
 const JSON_INTERVAL: Duration = Duration::from_millis(250);
+
+/// No guess before this.
+const FIRST_ESTIMATE: Duration = Duration::from_secs(1);
+
+/// How fast something goes.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    /// In words, or empty.
+    pub(crate) rate: String,
+    /// Whether somebody has measured how long the rest takes; otherwise it is guessed.
+    pub(crate) is_measured: bool,
+    pub(crate) remaining: Option<Duration>,
+    /// What else there is to say, in a line.
+    pub(crate) more: String,
+    /// What is drawn above it, on a terminal alone.
+    pub(crate) above: String,
+}
 
 /// Lines that a screen in the terminal shows in place of printing them. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -89,15 +106,18 @@ pub(crate) struct Report {
     to_stderr: bool,
     /// A screen has the terminal.
     screen: RefCell<Option<Lines>>,
-    bar: RefCell<Option<ProgressBar>>,
+    bar: RefCell<Bar<Stderr>>,
     last_progress: Cell<Option<Instant>>,
+    /// When the bar was drawn first.
+    progress_since: Cell<Option<Instant>>,
 }
 
 impl Report {
     pub(crate) fn new(json: bool, to_stderr: bool) -> Self {
-        let (screen, bar) = (RefCell::new(None), RefCell::new(None));
+        let (screen, bar) = (RefCell::new(None), RefCell::new(Bar::new(Stderr)));
         let loudness = Loudness::default();
-        Self { json, loudness, to_stderr, screen, bar, last_progress: Cell::new(None) }
+        let (last_progress, progress_since) = (Cell::new(None), Cell::new(None));
+        Self { json, loudness, to_stderr, screen, bar, last_progress, progress_since }
     }
 
     pub(crate) fn with_loudness(self, loudness: Loudness) -> Self {
@@ -165,18 +185,13 @@ impl Report {
         if self.is_kept(line) {
             return;
         }
-        let print = || {
-            // A reader that went away (`| head`) is no reason to stop a transfer.
-            let _gone = if self.to_stderr {
-                writeln!(std::io::stderr(), "{line}")
-            } else {
-                writeln!(std::io::stdout(), "{line}")
-            };
+        self.bar.borrow_mut().clear();
+        // A reader that went away (`| head`) is no reason to stop a transfer.
+        let _gone = if self.to_stderr {
+            writeln!(std::io::stderr(), "{line}")
+        } else {
+            writeln!(std::io::stdout(), "{line}")
         };
-        match &*self.bar.borrow() {
-            Some(bar) => bar.suspend(print),
-            None => print(),
-        }
     }
 
     /// Something the user should know that does not stop anything.
@@ -188,13 +203,6 @@ impl Report {
         }
     }
 
-    /// What is waited for is not there yet.
-    pub(crate) fn tick(&self) {
-        if let Some(bar) = &*self.bar.borrow() {
-            bar.tick();
-        }
-    }
-
     /// Several lines that were asked for, on standard error.
     pub(crate) fn picture(&self, lines: &str) {
         self.to_terminal(lines);
@@ -202,11 +210,8 @@ impl Report {
 
     /// A line on standard error, beside the bar.
     fn to_terminal(&self, line: &str) {
-        let say = || eprintln!("{line}");
-        match &*self.bar.borrow() {
-            Some(bar) => bar.suspend(say),
-            None => say(),
-        }
+        self.bar.borrow_mut().clear();
+        eprintln!("{line}");
     }
 
     /// The end, with what was asked for: that is said in any case.
@@ -273,80 +278,60 @@ impl Report {
 
     /// What is waited for, on a terminal: it moves, so that the program does not seem dead.
     pub(crate) fn waiting(&self, text: &str) {
-        let is_shown = !self.json && !self.is_quiet() && !self.has_screen();
-        if is_shown && std::io::stderr().is_terminal() {
-            self.draw(0, None, "{spinner} {wide_msg}", "");
-            if let Some(bar) = &*self.bar.borrow() {
-                bar.set_message(text.to_owned());
-                bar.tick();
-            }
+        if self.has_bar() {
+            self.draw(&Shown { amount: text.to_owned(), ..Shown::default() });
         }
     }
 
-    /// How many bytes are through. `detail` goes over the bar on a terminal.
-    pub(crate) fn progress(&self, done: u64, total: Option<u64>, detail: impl Fn() -> String) {
-        let template = match total {
-            Some(_) => "{msg}{wide_bar} {bytes} of {total_bytes}  {bytes_per_sec}  {elapsed}",
-            None => "{msg}{spinner} {bytes}  {bytes_per_sec}  {elapsed}",
-        };
-        self.step("bytes", done, total, template, show_bytes, detail);
+    /// How many bytes are through; `pace` says how fast, if that is known.
+    pub(crate) fn progress(&self, done: u64, total: Option<u64>, pace: impl Fn() -> Pace) {
+        self.transfer((done, total), || json!({}), pace);
     }
 
-    /// The same of a transfer that says more: `fields` go into the line of JSON, and `detail`, which has the
-    /// rate, into the text as well.
+    /// The same of a transfer that says more: `fields` go into the line of JSON.
     pub(crate) fn transfer(
         &self,
-        (done, total): (u64, u64),
+        (done, total): (u64, Option<u64>),
         fields: impl Fn() -> Value,
-        detail: impl Fn() -> String,
+        pace: impl Fn() -> Pace,
     ) {
         if self.has_screen() || self.is_quiet() {
             return;
         }
-        let template = "{msg}{wide_bar} {bytes} of {total_bytes}  {elapsed}";
-        if !self.json && std::io::stderr().is_terminal() {
-            return self.draw(done, Some(total), template, &detail());
+        if self.has_bar() {
+            return self.draw_share(done, total, show_bytes, pace());
         }
         if self.is_progress_due() {
             let mut all = json!({ "bytes": done, "total": total });
             if let (Value::Object(all), Value::Object(fields)) = (&mut all, fields()) {
                 all.extend(fields);
             }
-            let (text, detail) = (show_share(done, Some(total), show_bytes), detail());
-            let comma = if detail.is_empty() { "" } else { ", " };
-            self.event("progress", all, &format!("{text}{comma}{detail}"));
+            let (text, pace) = (show_share(done, total, show_bytes), pace());
+            let eta = pace.remaining.map_or_else(String::new, bar::eta);
+            let said = [text, pace.rate, eta, pace.more];
+            let said = said.iter().filter(|part| !part.is_empty());
+            self.event("progress", all, &said.map(String::as_str).collect::<Vec<_>>().join(", "));
         }
     }
 
     /// How many of something countable are done.
     pub(crate) fn count(&self, done: u64, total: Option<u64>, what: &str) {
-        let template = match total {
-            Some(_) => format!("{{wide_bar}} {{pos}} of {{len}} {what}  {{elapsed}}"),
-            None => format!("{{spinner}} {{pos}} {what}  {{elapsed}}"),
-        };
-        let show = |n| format!("{n} {what}");
-        self.step(what, done, total, &template, show, String::new);
-    }
-
-    fn step(
-        &self,
-        unit: &str,
-        done: u64,
-        total: Option<u64>,
-        template: &str,
-        show: impl Fn(u64) -> String,
-        detail: impl Fn() -> String,
-    ) {
         if self.has_screen() || self.is_quiet() {
             return;
         }
-        if !self.json && std::io::stderr().is_terminal() {
-            return self.draw(done, total, template, &detail());
+        let show = |n| format!("{n} {what}");
+        if self.has_bar() {
+            return self.draw_share(done, total, show, Pace::default());
         }
         if self.is_progress_due() {
             let text = show_share(done, total, show);
-            self.event("progress", json!({ unit: done, "total": total }), &text);
+            self.event("progress", json!({ what: done, "total": total }), &text);
         }
+    }
+
+    /// Whether there is a terminal for a bar.
+    fn has_bar(&self) -> bool {
+        !self.json && !self.is_quiet() && !self.has_screen() && Stderr::is_terminal()
     }
 
     /// Whether the last line of progress was long enough ago; then this one counts.
@@ -359,29 +344,42 @@ impl Report {
         is_due
     }
 
-    fn draw(&self, done: u64, total: Option<u64>, template: &str, detail: &str) {
-        let mut bar = self.bar.borrow_mut();
-        let bar = bar.get_or_insert_with(|| {
-            let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(20));
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style);
-            }
-            bar
+    fn draw_share(&self, done: u64, total: Option<u64>, show: impl Fn(u64) -> String, pace: Pace) {
+        let since = self.progress_since.get().unwrap_or_else(Instant::now);
+        self.progress_since.set(Some(since));
+        let elapsed = since.elapsed();
+        let share = total.filter(|&total| total > 0).map(|total| done as f64 / total as f64);
+        let guess = || estimate(share?, elapsed);
+        let amount = match total {
+            Some(total) => format!("{} of {}", show(done), show(total)),
+            None => show(done),
+        };
+        self.draw(&Shown {
+            share,
+            amount,
+            rate: pace.rate,
+            remaining: if pace.is_measured { pace.remaining } else { guess() },
+            more: pace.more,
+            above: pace.above,
         });
-        bar.set_position(done);
-        if detail.is_empty() {
-            return;
-        }
-        bar.set_message(format!("{detail}\n"));
+    }
+
+    fn draw(&self, shown: &Shown) {
+        self.bar.borrow_mut().draw(shown);
     }
 
     /// Takes the bar off the screen.
     pub(crate) fn finish_bar(&self) {
-        if let Some(bar) = self.bar.borrow_mut().take() {
-            bar.finish_and_clear();
-        }
+        self.bar.borrow_mut().clear();
         self.last_progress.set(None);
+        self.progress_since.set(None);
     }
+}
+
+/// How long the rest takes if it goes on like this; not in the first second, which says little.
+fn estimate(share: f64, elapsed: Duration) -> Option<Duration> {
+    let is_known = share > 0.0 && elapsed >= FIRST_ESTIMATE;
+    is_known.then(|| elapsed.mul_f64(((1.0 - share) / share).clamp(0.0, 1e6)))
 }
 
 fn show_share(done: u64, total: Option<u64>, show: impl Fn(u64) -> String) -> String {

@@ -22,7 +22,7 @@ use crate::args::SendArgs;
 use crate::asking;
 use crate::details;
 use crate::failure::Failure;
-use crate::fetch::outcome::show_detail;
+use crate::fetch::outcome::pace;
 use crate::files;
 use crate::interrupt;
 use crate::lan;
@@ -166,8 +166,8 @@ impl Sending<'_> {
                 let _moved = self.client.rebind_if_moved();
             }
             let progress = self.giving.progress();
-            let detail = || show_detail(&progress);
-            self.report.progress(progress.verified_bytes, Some(progress.wanted_bytes), detail);
+            let share = (progress.verified_bytes, Some(progress.wanted_bytes));
+            self.report.progress(share.0, share.1, || pace(&progress));
         }
     }
 

@@ -1,11 +1,14 @@
 //! `haulier token`: connect tokens as a matchmaker makes them, and what one holds.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use haulier::{ConnectToken, IssueTokenError, TokenClaims, TokenKey, TokenRate, TokenServers};
 use serde_json::{Value, json};
+use zeroize::Zeroizing;
 
+use crate::access::TOKEN_PREFIX;
 use crate::args::{IssueArgs, ShowArgs, TokenArgs, TokenCommand};
 use crate::failure::Failure;
 use crate::keys;
@@ -36,7 +39,7 @@ fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
     if let Some(path) = &args.identity_file {
         token = token.with_identity(keys::read_public(path, args.key_files)?);
     }
-    let text = zeroize::Zeroizing::new(token.to_text());
+    let text = Zeroizing::new(token.to_text());
     let mut fields = json!({ "ok": true, "expires_unix": claims.expiry_unix });
     qr::show(&args.qr, &text, report)?;
     match &args.output {
@@ -89,11 +92,26 @@ fn token_rate(bps: u64) -> Result<TokenRate, Failure> {
     TokenRate::from_bps(bps).ok_or_else(beyond)
 }
 
+/// The text of the token, wherever it is. It is not quoted: with a letter wrong it is still a secret.
+fn token_text(args: &ShowArgs) -> Result<Zeroizing<String>, Failure> {
+    let path = Path::new(&args.token);
+    if args.token == "-" {
+        keys::read_stdin()
+    } else if args.token.starts_with(TOKEN_PREFIX) {
+        Ok(args.token.clone().into())
+    } else if path.exists() {
+        keys::read_text(path, args.key_files)
+    } else {
+        let what =
+            "this is no token, which begins with haulier-token, and no file of this name is here";
+        Err(Failure::Credentials(what.into()))
+    }
+}
+
 fn show(args: &ShowArgs, report: &Report) -> Result<(), Failure> {
-    let stdin = if args.token == "-" { Some(keys::read_stdin()?) } else { None };
-    let text = stdin.as_ref().map_or(&*args.token, |text| text);
-    let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
-    let token = ConnectToken::parse(text).map_err(|error| usage(&error))?;
+    let text = token_text(args)?;
+    let token = ConnectToken::parse(&text);
+    let token = token.map_err(|error| Failure::Credentials(error.to_string()))?;
     let claims = match &args.token_key {
         Some(path) => {
             let key = keys::read_token_key(path, args.key_files)?;

@@ -132,6 +132,26 @@ impl<'a> Shell<'a> {
         if is_here { Ok(()) } else { self.install(&format!("target add {target}")) }
     }
 
+    /// Runs a command that is split at spaces, with more in its environment.
+    pub(crate) fn command(&self, command: &str, env: &[(&str, &str)]) -> Result<(), Stop> {
+        let prefix: String = env.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
+        let mut started = self.split(command);
+        started.envs(env.iter().copied());
+        run(started, &format!("{prefix}{command}"))
+    }
+
+    /// Whether a command, split at spaces, ends well. What it prints is nobody's business.
+    pub(crate) fn succeeds(&self, command: &str) -> bool {
+        quietly(self.split(command))
+    }
+
+    fn split(&self, command: &str) -> Command {
+        let mut words = command.split_whitespace();
+        let mut split = self.workspace.command(words.next().unwrap_or_default());
+        split.args(words);
+        split
+    }
+
     /// Runs a script of Python, of any version that is here. It leaves no compiled files.
     pub(crate) fn python(&self, script: &str) -> Result<(), Stop> {
         let mut installed = self.workspace.command("python3");
@@ -147,24 +167,37 @@ impl<'a> Shell<'a> {
     /// Runs a script of Python with Debian's Python, which has what `packages` bring; they are installed if
     /// this may be done.
     pub(crate) fn debian_python(&self, packages: &str, script: &str) -> Result<(), Stop> {
-        let list = || packages.split_whitespace();
-        let mut installed = self.workspace.command("dpkg");
-        installed.arg("-s").args(list());
-        if !quietly(installed) {
-            // A new machine knows of no package before; one without a network may have what it needs.
-            let mut update = self.workspace.command("apt-get");
-            update.arg("update");
-            let _tried = quietly(update);
-            let mut install = self.workspace.command("apt-get");
-            install.args(["install", "-y", "--no-install-recommends"]).args(list());
-            install.env("DEBIAN_FRONTEND", "noninteractive");
-            let shown = format!("apt-get install -y --no-install-recommends {packages}");
-            run(install, &shown)
-                .map_err(|_| Stop::Skipped(format!("{packages} could not be installed")))?;
-        }
+        self.need_debian(packages)?;
         let mut command = self.workspace.command("/usr/bin/python3");
         command.arg("-B").args(script.split_whitespace());
         run(command, &format!("/usr/bin/python3 -B {script}"))
+    }
+
+    /// Makes sure that these packages of Debian are installed, or says that the step is skipped.
+    pub(crate) fn need_debian(&self, packages: &str) -> Result<(), Stop> {
+        let list = || packages.split_whitespace();
+        let mut installed = self.workspace.command("dpkg");
+        installed.arg("-s").args(list());
+        if quietly(installed) {
+            return Ok(());
+        }
+        // A new machine knows of no package before; one without a network may have what it needs.
+        let mut update = self.workspace.command("apt-get");
+        update.arg("update");
+        let _tried = quietly(update);
+        let mut install = self.workspace.command("apt-get");
+        install.args(["install", "-y", "--no-install-recommends"]).args(list());
+        install.env("DEBIAN_FRONTEND", "noninteractive");
+        let shown = format!("apt-get install -y --no-install-recommends {packages}");
+        run(install, &shown)
+            .map_err(|_| Stop::Skipped(format!("{packages} could not be installed")))
+    }
+
+    /// Runs a line of the shell.
+    pub(crate) fn sh(&self, line: &str) -> Result<(), Stop> {
+        let mut command = self.workspace.command("sh");
+        command.args(["-c", line]);
+        run(command, line)
     }
 
     fn install(&self, arguments: &str) -> Result<(), Stop> {

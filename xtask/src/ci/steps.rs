@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Stop;
 use super::shell::{Shell, failed};
 use crate::workspace::Package;
-use crate::{api, book, corpus, playground, tidy};
+use crate::{api, bevy, book, c, corpus, playground, python, tidy};
 
 /// One check.
 pub(super) struct Step {
@@ -110,6 +110,24 @@ pub(super) const STEPS: &[Step] = &[
         run: msrv,
     },
     Step {
+        name: "web",
+        proves: "a page in a browser joins beside native players, over WebTransport",
+        lane: Lane::Builds,
+        run: crate::web::check,
+    },
+    Step {
+        name: "bevy",
+        proves: "apps of Bevy join, load levels from the wire, and leave; its example is a game",
+        lane: Lane::Builds,
+        run: bevy::check,
+    },
+    Step {
+        name: "python",
+        proves: "Python joins, serves, fetches and soaks, with the program too; its types are right",
+        lane: Lane::Builds,
+        run: python::check,
+    },
+    Step {
         name: "book",
         proves: "the book builds, its links lead somewhere, its quick numbers are what commands say",
         lane: Lane::Builds,
@@ -139,6 +157,12 @@ pub(super) const STEPS: &[Step] = &[
         proves: "of a set of files that changed in one place, little comes a second time",
         lane: Lane::Runs,
         run: |shell| shell.tested_example("mods"),
+    },
+    Step {
+        name: "c",
+        proves: "programs in C and C++ join by the header there is, with no leak and no undefined behaviour",
+        lane: Lane::Runs,
+        run: c::check,
     },
     Step {
         name: "test-ignored",
@@ -187,6 +211,12 @@ pub(super) const STEPS: &[Step] = &[
         proves: "the second program, from STANDARD-1 alone, makes the golden bytes and transfers",
         lane: Lane::Runs,
         run: |shell| shell.python("vectors/second/test_second.py"),
+    },
+    Step {
+        name: "shell",
+        proves: "shells read their completions, no manual page has a fault, a bar survives a resize",
+        lane: Lane::Runs,
+        run: crate::shell::check,
     },
     Step {
         name: "views",

@@ -16,7 +16,7 @@ const VALUES: [(&str, &str); 3] = [
 ];
 
 /// Programs of others that the book runs.
-const OTHERS: [&str; 6] = ["curl", "mkdir", "sysctl", "tshark", "wireshark", "xdg-open"];
+const OTHERS: [&str; 7] = ["curl", "mkdir", "sysctl", "tar", "tshark", "wireshark", "xdg-open"];
 
 /// The root of the repository.
 fn root() -> PathBuf {

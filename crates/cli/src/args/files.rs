@@ -170,6 +170,10 @@ pub(crate) struct ServeArgs {
     #[arg(required_unless_present = "inbox", value_name = "FILE|DIR")]
     pub(crate) files: Vec<PathBuf>,
 
+    /// The name that clients see, if it is one file or pipe: by default its own, and "stdin" of a pipe.
+    #[arg(long, requires = "files")]
+    pub(crate) name: Option<String>,
+
     /// Let clients send files into this directory (`haulier send`). Whoever is let in may send; files that
     /// are there are kept.
     #[arg(long, value_name = "DIR", requires = "most")]
@@ -188,6 +192,11 @@ pub(crate) struct ServeArgs {
     /// Let clients overwrite files in the inbox, and take from the old one what is the same.
     #[arg(long, requires = "inbox")]
     pub(crate) force: bool,
+
+    /// Do not keep whether a file of a client can be run, and when it was changed. Who may read it is decided
+    /// here in any case, by the umask, or by the file that it replaces.
+    #[arg(long, requires = "inbox")]
+    pub(crate) no_attributes: bool,
 
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
@@ -268,6 +277,7 @@ Examples:
   haulier serve world.bin                               one file; the ticket lasts as long as the run
   haulier serve maps/*.bin --bind 0.0.0.0:4016 --urgency during-play
   haulier serve world.bin --once | ssh host 'haulier fetch -'
+  tar c maps | haulier serve - --name maps.tar          a pipe: for the first client that asks
   haulier serve world.bin --token-key match.key         for a matchmaker's tokens
   haulier serve maps/ --lan=kitchen --open              for everybody on a network you trust
   haulier serve world.bin --qr                          the ticket for a camera, too
@@ -292,12 +302,17 @@ pub(crate) struct FetchArgs {
     pub(crate) output: PathBuf,
 
     /// Say which files there are, and fetch none.
-    #[arg(long, conflicts_with_all = ["name", "output", "force", "only"])]
+    #[arg(long, conflicts_with_all = ["name", "output", "force", "only", "no_attributes"])]
     pub(crate) list: bool,
 
     /// Overwrite existing files that differ, and take from them what is the same.
     #[arg(long)]
     pub(crate) force: bool,
+
+    /// Do not keep whether a file can be run, and when it was changed. Who may read it is decided here in any
+    /// case, by the umask, or by the file that it replaces.
+    #[arg(long)]
+    pub(crate) no_attributes: bool,
 
     /// Fetch only files whose path is like this, such as `maps/*.bin` or `**/*.map`. Several add up.
     #[arg(long, value_name = "PATTERN")]
@@ -336,7 +351,7 @@ pub(crate) struct SendArgs {
     #[arg(required = true, value_name = "FILE|DIR... TICKET|ADDR", value_hint = ValueHint::AnyPath)]
     pub(crate) what: Vec<String>,
 
-    /// The name to send it under, if it is one: by default its own, and \"stdin\" of a pipe.
+    /// The name to send it under, if it is one: by default its own, and "stdin" of a pipe.
     #[arg(long)]
     pub(crate) name: Option<String>,
 
@@ -380,6 +395,11 @@ pub(crate) struct RecvArgs {
     /// Overwrite existing files that differ, and take from them what is the same.
     #[arg(long)]
     pub(crate) force: bool,
+
+    /// Do not keep whether a file can be run, and when it was changed. Who may read it is decided here in any
+    /// case, by the umask, or by the file that it replaces.
+    #[arg(long)]
+    pub(crate) no_attributes: bool,
 
     /// Go on after the first sender, until interrupted, and take from several at once.
     #[arg(long)]

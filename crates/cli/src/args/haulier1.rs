@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Subcommand};
+use clap::{ArgGroup, Subcommand, ValueHint};
 
 use super::QrArgs;
 use crate::units;
@@ -145,9 +145,17 @@ client, and it is a secret until that has joined. The key is never printed.
 Example:
   haulier token issue --token-key match.key --client-id 42 --server 192.0.2.7:4016 --expires 60s -o token";
 
+const SHOW_HELP: &str = "\
+Examples:
+  haulier token show token                            a file that only you can read
+  haulier token show token --token-key match.key      with what is sealed in it
+  haulier token issue ... | haulier token show -";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = SHOW_HELP)]
 pub(crate) struct ShowArgs {
-    /// The token; `-` reads it from standard input.
+    /// The token, or a file that holds it; `-` reads it from standard input.
+    #[arg(value_name = "TOKEN|FILE", value_hint = ValueHint::FilePath)]
     pub(crate) token: String,
 
     /// Open the sealed part, too.

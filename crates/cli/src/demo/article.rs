@@ -25,7 +25,7 @@ use super::{LAST_ACKS, TURN, budget, bursts, map};
 use crate::args::DemoArgs;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::report::Report;
+use crate::report::{Pace, Report};
 use crate::units::{in_millis, show_bytes};
 
 pub(super) fn run(
@@ -154,8 +154,9 @@ fn show(driver: &Runner<PeerMachine>, sent: usize, chunks: usize, bytes: usize, 
     let current = driver.machine.peer.sender().progress();
     let slices = current.map_or(0, |progress| (progress.acked * SLICE_BYTES).min(progress.bytes));
     let done = (sent * MAX_CHUNK_BYTES + slices).min(bytes);
-    report.progress(done as u64, Some(bytes as u64), || {
-        map::draw(driver.machine.peer.sender(), sent, chunks)
+    report.progress(done as u64, Some(bytes as u64), || Pace {
+        above: map::draw(driver.machine.peer.sender(), sent, chunks),
+        ..Pace::default()
     });
 }
 

@@ -27,7 +27,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::keygen::new_secret;
 use crate::look::{Look, Title};
-use crate::report::Report;
+use crate::report::{Pace, Report};
 use crate::token::new_token;
 use crate::units::{in_millis, show_bytes};
 
@@ -150,7 +150,7 @@ fn join(
             _ => {}
         }
         let done = client.receiving().map_or(0, |progress| progress.done);
-        report.progress(done, Some(world.data().len() as u64), String::new);
+        report.progress(done, Some(world.data().len() as u64), Pace::default);
     }
 }
 

@@ -186,6 +186,7 @@ impl<'a> Fetch<'a> {
         let nowhere = || Place::Folder(PathBuf::new());
         let place = target.map_or_else(nowhere, Target::place);
         let taking = Taking::new(pool, config, place, replace);
+        let taking = if args.no_attributes { taking.without_attributes() } else { taking };
         let (patience, here, failed, first_failure, has_pipe) =
             (args.connect.patience(), 0, 0, None, false);
         Self {
@@ -334,9 +335,9 @@ impl<'a> Fetch<'a> {
             return;
         }
         let progress = self.taking.progress();
-        let detail = || outcome::show_detail(&progress);
         let fields = || outcome::progress_fields(&progress, self.started.elapsed());
-        self.report.transfer((progress.verified_bytes, progress.wanted_bytes), fields, detail);
+        let share = (progress.verified_bytes, Some(progress.wanted_bytes));
+        self.report.transfer(share, fields, || outcome::pace(&progress));
     }
 
     /// Lets the server know how it ended: it is sent three times, and needs no answer.

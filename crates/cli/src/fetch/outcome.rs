@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::Fetch;
 use crate::failure::{Failure, plain};
+use crate::report::Pace;
 use crate::units::{in_millis, show_bytes, show_words};
 
 impl Fetch<'_> {
@@ -60,7 +61,13 @@ impl Fetch<'_> {
         let offer = self.taking.offer();
         let entries = offer.entries().iter().map(|entry| {
             let root = entry.root().map(|root| Digest::from_bytes(*root).to_hex().to_string());
-            json!({ "name": entry.path.as_str(), "bytes": entry.size(), "blake3": root })
+            json!({
+                "name": entry.path.as_str(),
+                "bytes": entry.size(),
+                "blake3": root,
+                "executable": entry.is_executable,
+                "modified_ns": (entry.modified_ns != 0).then_some(entry.modified_ns),
+            })
         });
         let lines = listing::rows(offer).into_iter().map(|row| show_row(&row));
         (entries.collect(), lines.collect::<Vec<_>>().join("\n"))
@@ -115,13 +122,16 @@ pub(crate) fn show_shares(progress: &Progress) -> String {
         .join(", ")
 }
 
-/// What goes over the bar: the rate, how long the rest will take, and the shares.
-pub(crate) fn show_detail(progress: &Progress) -> String {
+/// How fast it goes, how long the rest will take, and where the bytes came from.
+pub(crate) fn pace(progress: &Progress) -> Pace {
     let rate = format!("{}/s", show_bytes(progress.bytes_per_second));
-    let rate = (progress.bytes_per_second > 0).then_some(rate);
-    let left = progress.remaining.map(|left| format!("{:.0} s left", left.as_secs_f64().ceil()));
-    let shares = Some(show_shares(progress)).filter(|shares| !shares.is_empty());
-    rate.into_iter().chain(left).chain(shares).collect::<Vec<_>>().join(", ")
+    Pace {
+        rate: if progress.bytes_per_second > 0 { rate } else { String::new() },
+        is_measured: true,
+        remaining: progress.remaining,
+        more: show_shares(progress),
+        above: String::new(),
+    }
 }
 
 /// The machine ended the transfer: the server broke a rule, or serves something else.

@@ -10,7 +10,6 @@ use super::SERVICE;
 use super::record::Record;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::report::Report;
 
 /// Servers that are kept: a network with more has somebody who makes them up.
 const MAX_SERVERS: usize = 256;
@@ -98,11 +97,7 @@ const fn is_unique_local(ip: Ipv6Addr) -> bool {
 }
 
 /// Listens for so long, or until one that is heard is `enough`. In the order of their names.
-pub(super) fn look(
-    wait: Duration,
-    enough: impl Fn(&Found) -> bool,
-    report: &Report,
-) -> Result<Vec<Found>, Failure> {
+pub(super) fn look(wait: Duration, enough: impl Fn(&Found) -> bool) -> Result<Vec<Found>, Failure> {
     let failed =
         |error: mdns_sd::Error| Failure::Io(format!("this network cannot be asked: {error}"));
     let daemon = ServiceDaemon::new().map_err(failed)?;
@@ -122,7 +117,7 @@ pub(super) fn look(
                 }
             }
             Err(_) if events.is_disconnected() => break,
-            Err(_) => report.tick(),
+            Err(_) => {}
         }
     }
     // It ends with the program in any case.

@@ -52,7 +52,7 @@ pub(crate) fn list(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     }
     let wait = connect.lan.wait;
     say_looking("", wait, report);
-    let found = look(wait, |_| false, report)?;
+    let found = look(wait, |_| false)?;
     report.finish_bar();
     let fields = json!({
         "ok": true,
@@ -80,7 +80,7 @@ pub(crate) fn find(
     }
     let wait = args.lan.wait;
     say_looking(&format!("{} ", show_words(name)), wait, report);
-    let found = look(wait, |found| found.name == name, report)?;
+    let found = look(wait, |found| found.name == name)?;
     report.finish_bar();
     let Some(server) = found.iter().find(|found| found.name == name) else {
         return Err(Failure::peer(ErrorKind::NoAnswer, not_found(name, &found, wait)));

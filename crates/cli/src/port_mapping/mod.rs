@@ -89,7 +89,7 @@ impl Mapping {
             match answer.recv_timeout(LOOK_UP) {
                 Ok(Ok(summary)) => break summary,
                 Ok(Err(why)) => return Err(refusal(why.kind, &why.text)),
-                Err(RecvTimeoutError::Timeout) => report.tick(),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Failure::Internal("the thread for the router broke down".into()));
                 }

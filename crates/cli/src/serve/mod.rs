@@ -63,16 +63,20 @@ pub(crate) struct Host<'a> {
 }
 
 pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
+    if args.name.is_some() && args.files.len() != 1 {
+        return Err(Failure::Usage("--name is for one file: there are several".into()));
+    }
     let library = match args.files.is_empty() {
         true => None,
-        false => Some(Arc::new(library::load(&args.files, None, report)?)),
+        false => Some(Arc::new(library::load(&args.files, args.name.as_deref(), report)?)),
     };
     let replace = if args.force { Replace::File } else { Replace::Never };
     let most = args.most.unwrap_or(u64::MAX);
     let quota = InboxQuota::new(most, args.most_each.unwrap_or(most));
     let inbox = args.inbox.as_deref().map(|folder| {
         check_inbox(folder)?;
-        Ok::<_, Failure>(Inbox::new(Place::Folder(folder.to_owned()), replace, quota))
+        let inbox = Inbox::new(Place::Folder(folder.to_owned()), replace, quota);
+        Ok::<_, Failure>(if args.no_attributes { inbox.without_attributes() } else { inbox })
     });
     let host = Host {
         listen: &args.listen,

@@ -18,7 +18,7 @@ use super::client::{Answer, Client, Sender};
 use super::clients::{Clients, count};
 use super::show;
 use crate::failure::{Failure, plain};
-use crate::fetch::outcome::{show_detail, show_shares};
+use crate::fetch::outcome::{pace, show_shares};
 use crate::files;
 use crate::report::Report;
 use crate::target::{Target, show_path};
@@ -254,8 +254,8 @@ impl Clients<'_> {
                 && upload.is_admitted()
             {
                 let progress = upload.progress();
-                let detail = || show_detail(&progress);
-                self.report.progress(progress.verified_bytes, Some(progress.wanted_bytes), detail);
+                let share = (progress.verified_bytes, Some(progress.wanted_bytes));
+                self.report.progress(share.0, share.1, || pace(&progress));
             }
         }
     }

@@ -101,7 +101,7 @@ fn keygen_and_token() {
     assert_says(&["token", "issue", "--help"], &options);
     assert_says(&["token", "issue", "--help"], &["--user-data", "--rate", "Example:"]);
     assert_says(&["token", "issue", "--help"], &["--once-at-each"]);
-    assert_says(&["token", "show", "--help"], &["<TOKEN>", "--token-key", "standard input"]);
+    assert_says(&["token", "show", "--help"], &["<TOKEN|FILE>", "--token-key", "standard input"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! sees: exit code, output, files. Parts of it are tested beside their code, the library in its crates.
 //!
 //! * `transfer`: files of all sizes between `send` and `recv`, by every way in and out;
+//! * `attributes`: what a file keeps beside its bytes: whether it can be run, and when it was changed;
 //! * `inbox`: `serve --inbox`: quotas, several clients, what goes on where it was;
 //! * `failures`: what cannot be done is refused, with the right code and a sentence that helps;
 //! * `signals`: Ctrl-C and sudden death, in the middle of everything;
@@ -29,6 +30,8 @@
     reason = "a test program: nothing uses it, and a panic is how it reports"
 )]
 
+#[cfg(unix)]
+mod attributes;
 mod bench_crowd;
 mod bench_grid;
 mod bench_join;

@@ -323,6 +323,36 @@ fn tickets_and_tokens_are_printed_and_their_keys_are_not() {
     }
 }
 
+/// A token is kept in a file, so that is what is looked at; and it is as secret there as anywhere.
+#[test]
+fn a_token_is_shown_from_its_file() {
+    let dir = Dir::new();
+    let key = dir.path("key");
+    haulier(&["keygen", "--token", "-o", &key]);
+    let text = issue(&key, &["--server", "192.0.2.7:4016"]);
+    let file = dir.secret("token", format!("{text}\n").as_bytes());
+    let done = haulier(&["token", "show", "--json", &file, "--token-key", &key]).done();
+    assert_eq!(done["servers"][0], "192.0.2.7:4016");
+    assert_eq!(
+        done["claims"],
+        haulier(&["token", "show", "--json", &text, "--token-key", &key]).done()["claims"]
+    );
+    let missing = haulier(&["token", "show", "--json", &dir.path("missing")]);
+    assert!(
+        missing.error_of(2, "credentials").contains("no file of this name"),
+        "{}",
+        missing.what
+    );
+    haulier(&["token", "show", "--json", &key]).error_of(2, "credentials");
+    #[cfg(unix)]
+    {
+        dir.set_mode("token", 0o644);
+        let message = haulier(&["token", "show", "--json", &file]).error_of(6, "exposed");
+        assert!(message.contains("chmod 600"), "{message}");
+        haulier(&["token", "show", "--json", &file, "--allow-exposed-keys"]).done();
+    }
+}
+
 /// All that programs say while keys, tickets and tokens go through them, well and badly: no part of a
 /// secret is in it, but in what is printed as the ticket.
 #[test]
@@ -351,6 +381,8 @@ fn no_secret_is_ever_said() {
         &["serve", &file, "--token-key", &secret],
         &["token", "show", &issued, "--token-key", &token],
         &["token", "show", &format!("{issued}x")],
+        &["token", "show", &issued[1..]],
+        &["token", "show", &secret],
         &["keygen", "-o", &secret],
         &["fetch", "--ticket-file", &ticket, "-o", &out],
     ]

@@ -114,6 +114,11 @@ impl SourceFile {
         &self.path
     }
 
+    /// The open file.
+    pub(crate) const fn handle(&self) -> &File {
+        &self.file
+    }
+
     /// What it was when it was opened.
     pub const fn version(&self) -> &FileVersion {
         &self.version

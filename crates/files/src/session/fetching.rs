@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haulier::{
-    Client, CloseCode, CloseReason, Connect, ConnectError, Delivery, Event, NetworkError,
+    Client, CloseCode, CloseReason, Connect, ConnectError, Delivery, ErrorKind, Event, NetworkError,
 };
 
 use super::{BUSY_TURN, ClientLink, Place, Taking};
@@ -16,7 +16,7 @@ use crate::chunks::CHUNK_BYTES;
 use crate::only::Only;
 use crate::pool::{DEFAULT_THREADS, DiskPool, Wake};
 use crate::progress::Progress;
-use crate::reason::Fault;
+use crate::reason::{Fault, INTERRUPTED};
 use crate::tag::MAX_FILE_BYTES;
 use crate::taker::{Ask, TakerConfig, TakerEvent};
 use crate::writer::Replace;
@@ -59,6 +59,23 @@ pub enum FetchError {
         /// Why.
         fault: Fault,
     },
+    /// The program wants no more of it.
+    #[error("stopped: what came is kept for the next time")]
+    Stopped,
+}
+
+impl FetchError {
+    /// What sort of error it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Threads(_) | Self::File { .. } => ErrorKind::Io,
+            Self::Connect(error) => error.kind(),
+            Self::Network(error) => error.kind(),
+            Self::Closed(reason) => reason.kind(),
+            Self::Ended { .. } | Self::Stopped => ErrorKind::Closed,
+        }
+    }
 }
 
 /// Files to be fetched: what is here is kept, what is older is updated, and only the rest comes.
@@ -103,6 +120,21 @@ impl Fetch {
         to: impl TryInto<Connect, Error: Into<ConnectError>>,
         mut on_progress: impl FnMut(&Progress),
     ) -> Result<Progress, FetchError> {
+        self.run_while(to, |progress| {
+            on_progress(progress);
+            true
+        })
+    }
+
+    /// The same, for as long as `on_progress` says `true`: a person may have had enough of it.
+    ///
+    /// # Errors
+    /// [`FetchError`]; then it is [`FetchError::Stopped`].
+    pub fn run_while(
+        self,
+        to: impl TryInto<Connect, Error: Into<ConnectError>>,
+        mut on_progress: impl FnMut(&Progress) -> bool,
+    ) -> Result<Progress, FetchError> {
         let mut connect: Connect = to.try_into().map_err(Into::into)?;
         connect.request = self.config.request().map_or_else(Vec::new, |it| it.to_bytes());
         connect.connection = connect
@@ -122,7 +154,11 @@ impl Fetch {
             if taking.wants_admission() {
                 taking.admit(&ClientLink(&client), None, MAX_FILE_BYTES);
             }
-            on_progress(&taking.progress());
+            if !on_progress(&taking.progress()) {
+                // Whoever stops it does not wait for a goodbye: dropping the client says it once.
+                taking.close(&ClientLink(&client), INTERRUPTED, "");
+                return Err(FetchError::Stopped);
+            }
             match taking.poll_event() {
                 Some(TakerEvent::Failed { file, fault }) => {
                     let path = taking.path_of(file).unwrap_or_default();

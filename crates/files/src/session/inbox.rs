@@ -15,6 +15,7 @@ use crate::writer::Replace;
 pub struct Inbox<K> {
     pub(super) place: Place,
     pub(super) replace: Replace,
+    pub(super) keeps_attributes: bool,
     pub(super) quota: InboxQuota<K>,
     /// Uploads that have reserved something.
     pub(super) uploads: usize,
@@ -25,7 +26,14 @@ impl<K: Ord + Clone> Inbox<K> {
     #[must_use]
     pub fn new(place: Place, replace: Replace, mut quota: InboxQuota<K>) -> Self {
         quota.set_taken_bytes(if quota.is_limited() { cost_of_place(&place) } else { 0 });
-        Self { place, replace, quota, uploads: 0 }
+        Self { place, replace, keeps_attributes: true, quota, uploads: 0 }
+    }
+
+    /// Files get no executable bit and no time of change from their giver.
+    #[must_use]
+    pub fn without_attributes(mut self) -> Self {
+        self.keeps_attributes = false;
+        self
     }
 
     /// What may come, and has come.

@@ -15,6 +15,7 @@ use crate::reader::{HashProgress, SourceFile, hash_file};
 use crate::reason::{Fault, Reason};
 use crate::system::sync_folder;
 use crate::taker::Local;
+use crate::writer::attributes::Attributes;
 use crate::writer::{FileWriter, Replace, WriteSettings, remove_leftover};
 
 /// An older version is compared from this size on, in bytes, as in the taker.
@@ -51,7 +52,7 @@ pub(super) fn inspect(
     base: Option<&Path>,
     path: &Path,
     (entry, root): (&Entry, Option<Root>),
-    replace: Replace,
+    (replace, keeps_attributes): (Replace, bool),
     is_again: bool,
 ) -> Inspection {
     if let Err(fault) = base.map_or(Ok(()), |base| make_folders(base, path)) {
@@ -65,10 +66,8 @@ pub(super) fn inspect(
     if let Some(root) = root {
         identity = identity.with_root(root);
     }
-    let settings = WriteSettings::default()
-        .with_replace(replace)
-        .with_executable(entry.is_executable)
-        .with_modified_ns(entry.modified_ns);
+    let attributes = if keeps_attributes { of_entry(entry) } else { Attributes::default() };
+    let settings = WriteSettings::default().with_replace(replace).with_attributes(attributes);
     let open = || FileWriter::open(pool, path, &identity, settings.clone());
     // It is opened once: what a writer that was let go of has begun holds the file a little longer.
     let opened = match is_again.then(open) {
@@ -77,8 +76,12 @@ pub(super) fn inspect(
     };
     let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
     let older = is_file.then(|| SourceFile::open(path).ok()).flatten();
-    if older.as_ref().is_some_and(|older| is_same(older, entry, root)) {
+    if let Some(older) = older.as_ref().filter(|older| is_same(older, entry, root)) {
         drop(opened);
+        if replace == Replace::File {
+            // The bytes are those that were asked for, whatever becomes of this.
+            drop(attributes.set(older.handle(), None));
+        }
         // A journal that a process left between the last two steps, or a name that it gave and did not sync.
         if let Some(folder) = path.parent() {
             drop(sync_folder(folder));
@@ -97,6 +100,12 @@ pub(super) fn inspect(
         None => Local::Absent,
     };
     Inspection { local, writer: Some(writer), older, words: None, is_in_use: false }
+}
+
+/// What a file is to have of the giver's. A time of 0 is none: a pipe has no other.
+fn of_entry(entry: &Entry) -> Attributes {
+    let modified_ns = (entry.modified_ns != 0).then_some(entry.modified_ns);
+    Attributes { is_executable: Some(entry.is_executable), modified_ns }
 }
 
 /// Whether what has the name is what is offered.

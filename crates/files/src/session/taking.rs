@@ -64,6 +64,7 @@ pub struct Taking {
     taker: Taker,
     place: Place,
     replace: Replace,
+    keeps_attributes: bool,
     expected_root: Option<Root>,
     jobs: Jobs<Answer>,
     targets: HashMap<u32, Target>,
@@ -98,6 +99,7 @@ impl Taking {
             taker: Taker::new(clock.now(), config),
             place,
             replace,
+            keeps_attributes: true,
             jobs: Jobs::new(pool),
             targets: HashMap::new(),
             numbers: HashMap::new(),
@@ -110,6 +112,13 @@ impl Taking {
             roots: BTreeMap::new(),
             clock,
         }
+    }
+
+    /// Files get no executable bit and no time of change from their giver.
+    #[must_use]
+    pub const fn without_attributes(mut self) -> Self {
+        self.keeps_attributes = false;
+        self
     }
 
     /// The giver's list; empty until it is here.

@@ -86,8 +86,10 @@ impl<K: Ord + Clone> Upload<K> {
     #[must_use]
     pub fn new(inbox: &Inbox<K>, pool: &PoolHandle, client: K) -> Self {
         let config = TakerConfig::new(Ask::Inbox).with_max_offer_bytes(MAX_OFFER_BYTES);
+        let taking = Taking::new(pool, config, inbox.place.clone(), inbox.replace);
+        let taking = if inbox.keeps_attributes { taking } else { taking.without_attributes() };
         Self {
-            taking: Taking::new(pool, config, inbox.place.clone(), inbox.replace),
+            taking,
             client,
             place: inbox.place.clone(),
             stage: Stage::Waiting,

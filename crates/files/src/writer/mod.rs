@@ -14,6 +14,7 @@
 //! What is unfinished lies beside it, as `NAME.haulier-part` and `NAME.haulier-journal`, and goes on from
 //! there the next time; what could not, because it is short or has no known length, is removed.
 
+pub(crate) mod attributes;
 mod target;
 mod work;
 
@@ -22,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use attributes::Attributes;
 use bytes::Bytes;
 use target::Target;
 use work::{Inner, Status, Task};
@@ -59,8 +61,7 @@ pub enum Replace {
 #[non_exhaustive]
 pub struct WriteSettings {
     replace: Replace,
-    is_executable: bool,
-    modified_ns: Option<i64>,
+    attributes: Attributes,
     checkpoint_interval: Duration,
 }
 
@@ -68,8 +69,7 @@ impl Default for WriteSettings {
     fn default() -> Self {
         Self {
             replace: Replace::Never,
-            is_executable: false,
-            modified_ns: None,
+            attributes: Attributes::default(),
             checkpoint_interval: CHECKPOINT_INTERVAL,
         }
     }
@@ -82,15 +82,21 @@ impl WriteSettings {
         self
     }
 
-    /// It can be run.
+    /// Whether it can be run, by all who may read it. If nothing is said it is as the file that it replaces,
+    /// and a new one cannot.
     pub const fn with_executable(mut self, is_executable: bool) -> Self {
-        self.is_executable = is_executable;
+        self.attributes.is_executable = Some(is_executable);
         self
     }
 
     /// Its time of change, in nanoseconds since 1970.
     pub const fn with_modified_ns(mut self, nanoseconds: i64) -> Self {
-        self.modified_ns = Some(nanoseconds);
+        self.attributes.modified_ns = Some(nanoseconds);
+        self
+    }
+
+    pub(crate) const fn with_attributes(mut self, attributes: Attributes) -> Self {
+        self.attributes = attributes;
         self
     }
 

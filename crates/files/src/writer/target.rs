@@ -4,16 +4,15 @@
 //! The invariant: under the name itself there is nothing new until [`Target::give_name`], which is one
 //! rename.
 
-use std::fs::{File, FileType, OpenOptions};
+use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
 
-use super::{Replace, WriteSettings};
+use super::{Replace, WriteSettings, attributes};
 use crate::errors::WriteError;
 use crate::journal::FileIdentity;
 use crate::storage::Storage;
@@ -85,7 +84,12 @@ impl Target {
         }
         // It may have got its name between being opened and being locked.
         let is_same = self.data.symlink_metadata().is_ok_and(|now| now.ino() == metadata.ino());
-        if is_same { Ok(file) } else { Err(in_use()) }
+        if !is_same {
+            return Err(in_use());
+        }
+        let hidden = self.replaced(Replace::File).map(|it| attributes::hide_like(&file, &it));
+        hidden.unwrap_or(Ok(())).map_err(|error| self.io(error))?;
+        Ok(file)
     }
 
     /// The file as it is here, or a new one with its space reserved.
@@ -142,7 +146,7 @@ impl Target {
         data: &File,
         settings: &WriteSettings,
     ) -> Result<(), WriteError> {
-        self.set_properties(data, settings).map_err(|error| self.io(error))?;
+        self.set_attributes(data, settings).map_err(|error| self.io(error))?;
         let renamed = match settings.replace {
             Replace::Never => system::rename_to_free_name(&self.data, &self.path),
             Replace::File => {
@@ -166,19 +170,13 @@ impl Target {
         remove(&self.journal)
     }
 
-    fn set_properties(&self, data: &File, settings: &WriteSettings) -> io::Result<()> {
-        if settings.is_executable {
-            let mode = data.metadata()?.permissions().mode();
-            // Who may read it may run it.
-            data.set_permissions(PermissionsExt::from_mode(mode | (mode & 0o444) >> 2))?;
-        }
-        let Some(nanoseconds) = settings.modified_ns else { return Ok(()) };
-        let distance = Duration::from_nanos(nanoseconds.unsigned_abs());
-        let time = match nanoseconds < 0 {
-            true => SystemTime::UNIX_EPOCH.checked_sub(distance),
-            false => SystemTime::UNIX_EPOCH.checked_add(distance),
-        };
-        time.map_or(Ok(()), |time| data.set_modified(time))
+    fn set_attributes(&self, data: &File, settings: &WriteSettings) -> io::Result<()> {
+        settings.attributes.set(data, self.replaced(settings.replace).as_ref())
+    }
+
+    /// The file that loses its name, if there is one.
+    fn replaced(&self, replace: Replace) -> Option<Metadata> {
+        (replace == Replace::File).then(|| self.path.symlink_metadata().ok())?
     }
 
     /// Removes a journal without data. If it cannot be, it is in nobody's way.

@@ -10,6 +10,7 @@
 //! each direction, with `compose` for what is in a datagram and when, and `verdicts` for what became of it.
 //! What it writes down about itself is its [`trace`].
 
+mod bits;
 mod blocks;
 mod closing;
 mod compose;

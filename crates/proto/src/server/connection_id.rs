@@ -41,6 +41,21 @@ impl ConnectionId {
         (self.place >> PLACE_BITS) as usize
     }
 
+    /// As a number, which is never 0, for a face in another language: [`from_bits`](Self::from_bits) takes
+    /// it back. It is the number that it prints as.
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        (self.version.get() as u64) << 32 | self.place as u64
+    }
+
+    /// What [`to_bits`](Self::to_bits) gave; `None` for a number that it never gives. A number that names no
+    /// connection of the server is like one of a connection that has ended.
+    #[must_use]
+    pub fn from_bits(bits: u64) -> Option<Self> {
+        let [version, place] = halves(bits);
+        NonZeroU32::new(version).map(|version| Self { place, version })
+    }
+
     pub(super) fn new(worker: u8, key: DefaultKey) -> Self {
         let [version, place] = halves(key.data().as_ffi());
         let version = NonZeroU32::new(version).unwrap_or(NonZeroU32::MIN);
@@ -66,7 +81,7 @@ fn halves(number: u64) -> [u32; 2] {
 
 impl core::fmt::Display for ConnectionId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        (u64::from(self.version.get()) << 32 | u64::from(self.place)).fmt(f)
+        self.to_bits().fmt(f)
     }
 }
 
@@ -84,6 +99,13 @@ mod tests {
 
     use super::*;
 
+    /// A caller in another language may pass anything: it is a name of nothing, and no panic.
+    #[test]
+    fn a_number_that_was_never_given_is_no_name() {
+        assert_eq!(ConnectionId::from_bits(0), None);
+        assert_eq!(ConnectionId::from_bits(u64::from(u32::MAX)), None);
+    }
+
     #[test]
     fn a_name_holds_its_worker_and_the_key_there() {
         let mut slots = SlotMap::new();
@@ -94,6 +116,7 @@ mod tests {
                 let id = ConnectionId::new(worker, key);
                 assert_eq!((id.worker(), id.key()), (usize::from(worker), key));
                 assert_ne!(id, ConnectionId::coming(worker));
+                assert_eq!(ConnectionId::from_bits(id.to_bits()), Some(id));
             }
             assert_eq!(ConnectionId::new(0, key).to_string(), key.data().as_ffi().to_string());
         }

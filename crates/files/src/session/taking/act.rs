@@ -110,10 +110,11 @@ impl Taking {
             Place::Folder(base) => Some(base.clone()),
             Place::File(_) => None,
         };
-        let (pool, replace) = (self.jobs.pool.clone(), self.replace);
+        let pool = self.jobs.pool.clone();
+        let how = (self.replace, self.keeps_attributes);
         self.jobs.run(move || {
             let (base, offered) = (base.as_deref(), (&entry, root));
-            let found = inspect(&pool, base, &path, offered, replace, is_again);
+            let found = inspect(&pool, base, &path, offered, how, is_again);
             Answer::Inspected { file, inspection: Box::new(found) }
         });
     }

@@ -1,0 +1,68 @@
+//! How far a join is, for the load screen.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use bevy_ecs::resource::Resource;
+use haulier::Event;
+
+/// How far a join is: what a load screen shows. Set back at each join, and kept after it.
+#[derive(Resource, Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct JoinProgress {
+    /// The server has no seat yet: how many are before this client in line, itself included. `None` if it is
+    /// not in line, or if even the line is full.
+    pub place: Option<u32>,
+    /// How long the line may take, if the server can say.
+    pub line_estimate: Option<Duration>,
+    /// Bytes received of all blocks that were announced in this join.
+    pub received_bytes: u64,
+    /// The size of these blocks in bytes.
+    pub length_bytes: u64,
+    /// How fast the block arrives that arrived last, in bits per second. 0 before it is known.
+    pub rate_bps: u64,
+    /// How long the rest of that block may take. `None` before it is known, and when it is here.
+    pub estimate: Option<Duration>,
+    blocks: HashMap<u64, [u64; 2]>,
+}
+
+impl JoinProgress {
+    /// The part of the bytes that is here, from 0 to 1: the length of a bar. 0 before a block was announced.
+    #[must_use]
+    pub fn fraction(&self) -> f32 {
+        if self.length_bytes == 0 {
+            return 0.0;
+        }
+        (self.received_bytes as f64 / self.length_bytes as f64) as f32
+    }
+
+    pub(crate) fn note(&mut self, event: &Event) {
+        match event {
+            Event::Queued { place, estimate } => {
+                (self.place, self.line_estimate) = (*place, *estimate);
+            }
+            Event::Connected => (self.place, self.line_estimate) = (None, None),
+            Event::BlockAnnounced { tag, length, .. } => self.count(*tag, 0, *length),
+            Event::BlockProgress { tag, received, length, rate_bps, estimate } => {
+                (self.rate_bps, self.estimate) = (*rate_bps, *estimate);
+                self.count(*tag, *received, *length);
+            }
+            Event::Block { tag, data } => {
+                self.estimate = None;
+                self.count(*tag, data.len() as u64, data.len() as u64);
+            }
+            Event::BlockHere { tag } | Event::BlockComplete { tag, .. } => {
+                let length = self.blocks.get(tag).map_or(0, |[_, length]| *length);
+                self.count(*tag, length, length);
+            }
+            Event::BlockCancelled { tag, .. } => self.count(*tag, 0, 0),
+            _ => {}
+        }
+    }
+
+    fn count(&mut self, tag: u64, received: u64, length: u64) {
+        self.blocks.insert(tag, [received, length]);
+        self.received_bytes = self.blocks.values().map(|[received, _]| received).sum();
+        self.length_bytes = self.blocks.values().map(|[_, length]| length).sum();
+    }
+}

@@ -1,0 +1,134 @@
+"""What `haulier completions` and `haulier man` print, read by the shells and by what formats pages, and the
+bar on a terminal that is made narrower. `python3 shell_test.py PROGRAM`; `cargo xtask ci` runs it."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+import pyte
+
+PROGRAM = os.path.abspath(sys.argv[1])
+MOST_SECONDS = 60.0
+
+
+def run(*command, **how):
+    """Standard output of a command that does well and says nothing about it."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS, **how)
+    assert done.returncode == 0 and not done.stderr, f"{command}: {done.returncode}\n{done.stderr}"
+    return done.stdout
+
+
+def completions(folder):
+    """Each script is read by its shell, and completes."""
+    scripts = {}
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"]:
+        scripts[shell] = os.path.join(folder, shell)
+        with open(scripts[shell], "w") as file:
+            file.write(run(PROGRAM, "completions", shell))
+    for shell in ["bash", "zsh", "fish"]:
+        run(shell, "-n", scripts[shell])
+    asked = f"source {scripts['fish']}; complete -C 'haulier token i'"
+    assert run("fish", "--no-config", "-c", asked).startswith("issue"), "fish completes nothing"
+    asked = f"source {scripts['fish']}; complete -C 'haulier serve --pack '"
+    assert "never" in run("fish", "--no-config", "-c", asked)
+    functions = f"autoload -U compinit; compinit -D -u; source {scripts['zsh']}; whence -w _haulier"
+    assert "function" in run("zsh", "-f", "-c", functions, env={**os.environ, "HOME": folder})
+    print("completions: bash, zsh and fish read theirs; fish completes")
+
+
+def pages(folder):
+    """No page has anything to mend, but for the date that it has not."""
+    run(PROGRAM, "man", "--out", folder, "--quiet")
+    names = sorted(os.listdir(folder))
+    assert len(names) > 20, names
+    for name in names:
+        path = os.path.join(folder, name)
+        lint = subprocess.run(
+            ["mandoc", "-T", "lint", "-W", "warning", path], capture_output=True, text=True, timeout=MOST_SECONDS
+        )
+        wrong = [line for line in lint.stdout.splitlines() if "missing date" not in line]
+        assert not wrong, "\n".join(wrong)
+    text = run("mandoc", "-T", "ascii", os.path.join(folder, "haulier-fetch.1"))
+    text = re.sub(".\b", "", text)
+    for words in ["haulier-fetch - Fetch files", "EXIT STATUS", "HAULIER_TICKET", "haulier-serve(1)"]:
+        assert words in text, f"{words} is not in\n{text}"
+    print(f"pages: {len(names)}, nothing to mend")
+
+
+def resize(terminal, screen, columns):
+    screen.resize(24, columns)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+
+def watch(terminal, stream, until):
+    """Shows what the program draws until the screen is as wanted."""
+    end = time.monotonic() + MOST_SECONDS
+    while not until():
+        assert time.monotonic() < end, "never shown"
+        if select.select([terminal], [], [], 0.1)[0]:
+            stream.feed(os.read(terminal, 65536))
+
+
+def bar(folder):
+    """A fetch on a terminal that becomes narrower and wider: one line with the bar, and what was above it."""
+    path = os.path.join(folder, "world")
+    with open(path, "wb") as file:
+        file.write(os.urandom(60_000_000))
+    server = subprocess.Popen(
+        [PROGRAM, "serve", "--open", "--bind", "127.0.0.1:0", "--rate", "16M", path],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )
+    client = None
+    try:
+        address = re.search(r" at (\S+):", server.stderr.readline())[1]
+        client, terminal = pty.fork()
+        if client == 0:
+            out = os.path.join(folder, "out")
+            os.execv(PROGRAM, [PROGRAM, "fetch", address, "--open", "-o", out])
+        screen = pyte.Screen(100, 24)
+        stream = pyte.ByteStream(screen)
+        resize(terminal, screen, 100)
+        shown = lambda: [line for line in screen.display if line.strip()]
+        with_eta = lambda: [line for line in shown() if "ETA 0:" in line]
+        watch(terminal, stream, lambda: "asking" in screen.display[0])
+        watch(terminal, stream, lambda: len(with_eta()) == 1 and "[=" in with_eta()[0])
+        for columns in [60, 40, 24, 12, 30, 90]:
+            resize(terminal, screen, columns)
+            before = shown()[-1]
+            watch(terminal, stream, lambda: shown()[-1] != before)
+            bars = [line for line in shown() if " %" in line]
+            assert len(bars) == 1 and len(shown()) == 3, f"{columns} columns:\n" + "\n".join(shown())
+            assert shown()[0].startswith("asking"), shown()
+        os.kill(client, signal.SIGINT)
+        while True:
+            try:
+                if not os.read(terminal, 65536):
+                    break
+            except OSError:
+                break
+        assert os.waitstatus_to_exitcode(os.waitpid(client, 0)[1]) == 130
+        client = None
+        print("bar: one line at 100, 60, 40, 24, 12, 30 and 90 columns")
+    finally:
+        if client:
+            os.kill(client, signal.SIGKILL)
+            os.waitpid(client, 0)
+        server.kill()
+        server.wait()
+
+
+with tempfile.TemporaryDirectory() as place:
+    completions(place)
+with tempfile.TemporaryDirectory() as place:
+    pages(place)
+with tempfile.TemporaryDirectory() as place:
+    bar(place)

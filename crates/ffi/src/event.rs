@@ -1,0 +1,417 @@
+//! Events: what is polled, and what it holds until it is freed.
+//!
+//! The invariant: an event whose kind is not `HAULIER_EVENT_NONE` holds two `Bytes` in its `owned` field, to
+//! which its pointers point; one that is `NONE` holds nothing. So a received block is handed on without a
+//! copy, and freeing an event a second time does nothing.
+
+use core::ffi::c_char;
+use core::mem::{align_of, size_of};
+use core::ptr::null;
+use core::time::Duration;
+
+use bytes::Bytes;
+use haulier::{CloseReason, Event, RefusalCode, TokenClaims, TokenRate};
+
+use crate::memory::put_if_wanted;
+use crate::result::{Failure, border, haulier_result};
+use haulier_result::HAULIER_OK;
+
+/// What an event is. Later versions may have more kinds: ignore those that you do not know.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum haulier_event_kind {
+    /// No event: what a function writes that has none.
+    HAULIER_EVENT_NONE = 0,
+    /// At a server: a client with valid credentials asks to join. It may be sent to at once. To turn it away,
+    /// close the connection. Fields: data (its request), has_token and the fields of the token.
+    HAULIER_EVENT_CONNECTING = 1,
+    /// The connection is there: at a client the server has let it in, at a server the client's address is
+    /// validated.
+    HAULIER_EVENT_CONNECTED = 2,
+    /// At a client: the server has no seat, and it waits in line. Fields: place, estimate_ms.
+    HAULIER_EVENT_QUEUED = 3,
+    /// The connection has ended; its last event. Fields: result (why), code, text (a sentence), data (the
+    /// peer's own words, if it gave any: to be shown, not to be trusted).
+    HAULIER_EVENT_CLOSED = 4,
+    /// The peer announced a block. Fields: block, tag, length_bytes, digest.
+    HAULIER_EVENT_BLOCK_ANNOUNCED = 5,
+    /// More of a block has arrived. Fields: tag, received_bytes, length_bytes, rate_bps, estimate_ms.
+    HAULIER_EVENT_BLOCK_PROGRESS = 6,
+    /// A block was received and verified. Fields: tag, data.
+    HAULIER_EVENT_BLOCK = 7,
+    /// A chunk of a block was received and verified. Fields: block, tag, offset_bytes, data.
+    HAULIER_EVENT_CHUNK = 8,
+    /// All chunks of a block were handed out. Fields: block, tag.
+    HAULIER_EVENT_BLOCK_COMPLETE = 9,
+    /// The peer announced a block that the program said it has. Fields: tag.
+    HAULIER_EVENT_BLOCK_HERE = 10,
+    /// The peer gave up a block that was being received. Fields: block, tag, code.
+    HAULIER_EVENT_BLOCK_CANCELLED = 11,
+    /// The peer has all of a block of this end. Fields: handle.
+    HAULIER_EVENT_BLOCK_SENT = 12,
+    /// The peer does not want a block of this end. Fields: handle, code.
+    HAULIER_EVENT_BLOCK_DECLINED = 13,
+    /// A message was received. Fields: channel, data.
+    HAULIER_EVENT_MESSAGE = 14,
+    /// A message of this end arrived; this is certain. Fields: channel, number.
+    HAULIER_EVENT_MESSAGE_ACKED = 15,
+    /// A channel whose queue was full has room again. Fields: channel.
+    HAULIER_EVENT_MESSAGE_WRITABLE = 16,
+    /// A packet was received. Fields: number (the newer packet has the higher one), data.
+    HAULIER_EVENT_PACKET = 17,
+    /// A packet of this end arrived; this is certain. Fields: number.
+    HAULIER_EVENT_PACKET_ACKED = 18,
+    /// A packet of this end probably did not arrive. Fields: number.
+    HAULIER_EVENT_PACKET_LOST = 19,
+    /// The client's address has changed, and the new one is validated.
+    HAULIER_EVENT_ADDRESS_CHANGED = 20,
+}
+
+use haulier_event_kind::*;
+
+/// Why a connection was closed: the code of HAULIER_EVENT_CLOSED with HAULIER_ERROR_CLOSED. From
+/// HAULIER_CLOSE_APPLICATION on the codes are the program's own, up to 2^32 - 1.
+#[repr(u32)]
+#[derive(Clone, Copy)]
+pub enum haulier_close_code {
+    /// No error.
+    HAULIER_CLOSE_DONE = 0,
+    /// The peer violated a rule of the wire.
+    HAULIER_CLOSE_PROTOCOL = 1,
+    /// A block made no progress, or too little.
+    HAULIER_CLOSE_NO_PROGRESS = 2,
+    /// A block is larger than the receiver accepts.
+    HAULIER_CLOSE_BLOCK_TOO_LARGE = 3,
+    /// A block's bytes are not those that were announced.
+    HAULIER_CLOSE_BLOCK_DAMAGED = 4,
+    /// The program is shutting down.
+    HAULIER_CLOSE_SHUTTING_DOWN = 5,
+    /// The program at the server turned the client away.
+    HAULIER_CLOSE_NOT_ACCEPTED = 6,
+    /// The peer's share of memory is used up.
+    HAULIER_CLOSE_RESOURCES = 7,
+    /// Nothing was received for the idle timeout.
+    HAULIER_CLOSE_TIMED_OUT = 8,
+    /// So many datagrams were forged that a further one might pass.
+    HAULIER_CLOSE_AEAD_LIMIT = 9,
+    /// The peer sent more of blocks than it may.
+    HAULIER_CLOSE_CREDIT = 10,
+    /// The first of the program's own codes.
+    HAULIER_CLOSE_APPLICATION = 256,
+}
+
+/// Why a server refused a request: the code of HAULIER_EVENT_CLOSED with HAULIER_ERROR_REFUSED.
+#[repr(u32)]
+#[derive(Clone, Copy)]
+pub enum haulier_refusal {
+    /// It does not speak the request's version.
+    HAULIER_REFUSAL_VERSION = 1,
+    /// It has another secret, or does not offer the mode.
+    HAULIER_REFUSAL_KEY = 2,
+    /// It has as many connections as it accepts.
+    HAULIER_REFUSAL_FULL = 3,
+    /// It is shutting down.
+    HAULIER_REFUSAL_SHUTTING_DOWN = 4,
+    /// The token has expired.
+    HAULIER_REFUSAL_TOKEN_EXPIRED = 5,
+    /// The token was used before, or is older than the server's start.
+    HAULIER_REFUSAL_TOKEN_USED = 6,
+    /// The token is for another server.
+    HAULIER_REFUSAL_WRONG_SERVER = 7,
+    /// Somebody in between has talked the client down.
+    HAULIER_REFUSAL_DOWNGRADE = 8,
+    /// The program rejected the request.
+    HAULIER_REFUSAL_NOT_ACCEPTED = 9,
+}
+
+/// What keeps the bytes of an event: of the library alone.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct haulier_owned {
+    /// Not to be touched.
+    pub words: [usize; 8],
+}
+
+// Two of them are kept in it.
+const _: () = assert!(2 * size_of::<Bytes>() <= size_of::<haulier_owned>());
+const _: () = assert!(align_of::<Bytes>() <= align_of::<haulier_owned>());
+
+/// An event. The comment of its kind says which fields have a meaning; the others are 0.
+///
+/// The program has the memory of the struct, and the library what it points to: haulier_event_free() frees
+/// that, and every event that was polled has to be freed once. The struct may be copied, if then only one of
+/// the copies is used. It may be handed to another thread.
+#[repr(C)]
+pub struct haulier_event {
+    /// What it is.
+    pub kind: haulier_event_kind,
+    /// Why the connection has ended, as an error.
+    pub result: haulier_result,
+    /// At a server: which connection. Never 0, and never used for another one.
+    pub connection: u64,
+    /// The bytes that the event brought. Null if there are none.
+    pub data: *const u8,
+    /// How many.
+    pub data_bytes: usize,
+    /// A sentence for a person, which ends with a 0; null but for HAULIER_EVENT_CLOSED.
+    pub text: *const c_char,
+    /// The tag that the sender gave the block.
+    pub tag: u64,
+    /// Bytes of the block that were received.
+    pub received_bytes: u64,
+    /// The length of the block, in bytes.
+    pub length_bytes: u64,
+    /// Where the chunk begins in the block, in bytes.
+    pub offset_bytes: u64,
+    /// How fast the block comes, in bit/s: the mean of about a second. 0: not known yet.
+    pub rate_bps: u64,
+    /// How long it may still take, in ms. UINT64_MAX: not known.
+    pub estimate_ms: u64,
+    /// The number of a message on its channel, as haulier_client_send_message_on() gave it, or of a packet,
+    /// as haulier_client_send_packet() did.
+    pub number: u64,
+    /// The client's id in its token; 0: none.
+    pub client_id: u64,
+    /// The highest rate of blocks that its token allows, in bit/s; 0: no limit.
+    pub max_rate_bps: u64,
+    /// The lowest rate that its token names, in bit/s; 0: not set.
+    pub min_rate_bps: u64,
+    /// The matchmaker's data in its token. Null if there are none.
+    pub user_data: *const u8,
+    /// How many bytes.
+    pub user_data_bytes: usize,
+    /// Which block of the peer's it is: for haulier_client_decline_block().
+    pub block: u32,
+    /// Which block of this end it is, as haulier_client_send_block() gave it.
+    pub handle: u32,
+    /// Why, as a number: a haulier_close_code, a haulier_refusal, or the peer's code for a block.
+    pub code: u32,
+    /// The place in line: 1 is the next. 0: even the line is full.
+    pub place: u32,
+    /// The channel of the message, 0 to 255.
+    pub channel: u32,
+    /// 1 if the client has a token.
+    pub has_token: u32,
+    /// The BLAKE3 of the block.
+    pub digest: [u8; 32],
+    /// For fields of later versions.
+    pub reserved: [u64; 4],
+    /// The library's.
+    pub owned: haulier_owned,
+}
+
+/// Frees what an event holds, and makes it one of kind HAULIER_EVENT_NONE; a second time does nothing. Null
+/// is allowed. An event that was never polled may be given if it is all zeros.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn haulier_event_free(event: *mut haulier_event) {
+    if event.is_null() {
+        return;
+    }
+    border(|| {
+        // SAFETY: not null, and an event of this thread's, as the caller promises. The kind is read as the
+        // number that it is, for C may have written any.
+        unsafe {
+            if (&raw const (*event).kind).cast::<i32>().read() != HAULIER_EVENT_NONE as i32 {
+                let owned = (&raw mut (*event).owned).cast::<Bytes>();
+                let held = (owned.read(), owned.add(1).read());
+                event.write(haulier_event::none());
+                drop(held);
+            }
+        }
+        Ok(HAULIER_OK)
+    });
+}
+
+impl haulier_event {
+    pub(crate) const fn none() -> Self {
+        Self {
+            kind: HAULIER_EVENT_NONE,
+            result: HAULIER_OK,
+            connection: 0,
+            data: null(),
+            data_bytes: 0,
+            text: null(),
+            tag: 0,
+            received_bytes: 0,
+            length_bytes: 0,
+            offset_bytes: 0,
+            rate_bps: 0,
+            estimate_ms: 0,
+            number: 0,
+            client_id: 0,
+            max_rate_bps: 0,
+            min_rate_bps: 0,
+            user_data: null(),
+            user_data_bytes: 0,
+            block: 0,
+            handle: 0,
+            code: 0,
+            place: 0,
+            channel: 0,
+            has_token: 0,
+            digest: [0; 32],
+            reserved: [0; 4],
+            owned: haulier_owned { words: [0; 8] },
+        }
+    }
+
+    /// The request of a client.
+    pub(crate) fn connecting(connection: u64, request: Bytes, token: Option<TokenClaims>) -> Self {
+        let mut event = Self { kind: HAULIER_EVENT_CONNECTING, connection, ..Self::none() };
+        let rate = |rate: Option<TokenRate>| rate.map_or(0, TokenRate::bps);
+        let mut user_data = Bytes::new();
+        if let Some(claims) = token {
+            event.has_token = 1;
+            event.client_id = u64::from_le_bytes(claims.client_id);
+            (event.max_rate_bps, event.min_rate_bps) =
+                (rate(claims.max_rate), rate(claims.min_rate));
+            user_data = claims.user_data.into();
+            (event.user_data, event.user_data_bytes) = pointer(&user_data);
+        }
+        event.holding(request, user_data)
+    }
+
+    /// An event of a connection; 0 at a client.
+    pub(crate) fn of(connection: u64, event: Event) -> Self {
+        let mut to = Self { connection, ..Self::none() };
+        let mut bytes = Bytes::new();
+        match event {
+            Event::Connected => to.kind = HAULIER_EVENT_CONNECTED,
+            Event::Queued { place, estimate } => {
+                to.kind = HAULIER_EVENT_QUEUED;
+                (to.place, to.estimate_ms) = (place.unwrap_or(0), ms(estimate));
+            }
+            Event::Closed(reason) => return to.closed(&reason),
+            Event::BlockAnnounced { block, tag, length, digest } => {
+                to.kind = HAULIER_EVENT_BLOCK_ANNOUNCED;
+                (to.block, to.tag, to.length_bytes) = (block.to_bits(), tag, length);
+                to.digest = digest;
+            }
+            Event::BlockProgress { tag, received, length, rate_bps, estimate } => {
+                to.kind = HAULIER_EVENT_BLOCK_PROGRESS;
+                (to.tag, to.received_bytes, to.length_bytes) = (tag, received, length);
+                (to.rate_bps, to.estimate_ms) = (rate_bps, ms(estimate));
+            }
+            Event::Block { tag, data } => {
+                to.kind = HAULIER_EVENT_BLOCK;
+                (to.tag, bytes) = (tag, data);
+            }
+            Event::Chunk { block, tag, offset, data, .. } => {
+                to.kind = HAULIER_EVENT_CHUNK;
+                (to.block, to.tag, to.offset_bytes) = (block.to_bits(), tag, offset);
+                bytes = data;
+            }
+            Event::BlockComplete { block, tag } => {
+                to.kind = HAULIER_EVENT_BLOCK_COMPLETE;
+                (to.block, to.tag) = (block.to_bits(), tag);
+            }
+            Event::BlockHere { tag } => (to.kind, to.tag) = (HAULIER_EVENT_BLOCK_HERE, tag),
+            Event::BlockCancelled { block, tag, code } => {
+                to.kind = HAULIER_EVENT_BLOCK_CANCELLED;
+                (to.block, to.tag, to.code) = (block.to_bits(), tag, code);
+            }
+            Event::BlockSent { handle } => {
+                (to.kind, to.handle) = (HAULIER_EVENT_BLOCK_SENT, handle.to_bits());
+            }
+            Event::BlockDeclined { handle, code } => {
+                to.kind = HAULIER_EVENT_BLOCK_DECLINED;
+                (to.handle, to.code) = (handle.to_bits(), code);
+            }
+            Event::Message { channel, data } => {
+                to.kind = HAULIER_EVENT_MESSAGE;
+                (to.channel, bytes) = (channel.into(), data);
+            }
+            Event::MessageAcked { channel, number } => {
+                to.kind = HAULIER_EVENT_MESSAGE_ACKED;
+                (to.channel, to.number) = (channel.into(), number);
+            }
+            Event::MessageWritable { channel } => {
+                (to.kind, to.channel) = (HAULIER_EVENT_MESSAGE_WRITABLE, channel.into());
+            }
+            Event::Packet { sequence, data } => {
+                to.kind = HAULIER_EVENT_PACKET;
+                (to.number, bytes) = (sequence.get().into(), data);
+            }
+            Event::PacketAcked { sequence } => {
+                (to.kind, to.number) = (HAULIER_EVENT_PACKET_ACKED, sequence.get().into());
+            }
+            Event::PacketLost { sequence } => {
+                (to.kind, to.number) = (HAULIER_EVENT_PACKET_LOST, sequence.get().into());
+            }
+            Event::AddressChanged => to.kind = HAULIER_EVENT_ADDRESS_CHANGED,
+            // One that this interface has no kind for yet, such as of blocks from a source, which it has not.
+            _ => return to,
+        }
+        to.holding(bytes, Bytes::new())
+    }
+
+    fn closed(mut self, reason: &CloseReason) -> Self {
+        self.kind = HAULIER_EVENT_CLOSED;
+        self.result = reason.kind().into();
+        let mut words = Bytes::new();
+        match reason {
+            CloseReason::Here(code) => self.code = code.0,
+            CloseReason::There { code, reason } => {
+                (self.code, words) = (code.0, reason.clone().into());
+            }
+            CloseReason::Refused(code) => self.code = refusal(*code),
+            _ => {}
+        }
+        let sentence = Bytes::from(reason.to_string().replace('\0', " ") + "\0");
+        self.text = sentence.as_ptr().cast();
+        self.holding(words, sentence)
+    }
+
+    /// Keeps the bytes; the first are its data.
+    fn holding(mut self, data: Bytes, other: Bytes) -> Self {
+        (self.data, self.data_bytes) = pointer(&data);
+        let owned = (&raw mut self.owned).cast::<Bytes>();
+        // SAFETY: there is room for two of them, and the place is aligned for them: see the assertions.
+        unsafe {
+            owned.write(data);
+            owned.add(1).write(other);
+        }
+        self
+    }
+}
+
+/// Writes an event to the caller's memory, or one of kind NONE.
+///
+/// # Safety
+/// `to` is null, or an event can be written there.
+pub(crate) unsafe fn put_event(
+    to: *mut haulier_event,
+    event: Option<haulier_event>,
+) -> haulier_result {
+    match event {
+        Some(event) => {
+            // SAFETY: the caller's promise. It was seen not to be null before there was an event.
+            unsafe { put_if_wanted(to, event) };
+            HAULIER_OK
+        }
+        None => {
+            // SAFETY: the caller's promise.
+            unsafe { put_if_wanted(to, haulier_event::none()) };
+            haulier_result::HAULIER_NOTHING
+        }
+    }
+}
+
+/// Where an event goes must be there before one is taken, or it would be lost.
+pub(crate) fn check_event(to: *const haulier_event) -> Result<(), Failure> {
+    if to.is_null() { Err(Failure::usage("`event` is a null pointer")) } else { Ok(()) }
+}
+
+fn pointer(bytes: &Bytes) -> (*const u8, usize) {
+    if bytes.is_empty() { (null(), 0) } else { (bytes.as_ptr(), bytes.len()) }
+}
+
+fn ms(estimate: Option<Duration>) -> u64 {
+    estimate.map_or(u64::MAX, |estimate| u64::try_from(estimate.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Its number, as on the wire; 0 for one that is newer than this list.
+fn refusal(code: RefusalCode) -> u32 {
+    let place = RefusalCode::ALL.iter().position(|other| *other == code);
+    place.and_then(|place| u32::try_from(place + 1).ok()).unwrap_or(0)
+}

@@ -1,0 +1,102 @@
+"""Large blocks over UDP, quickly and reliably: a world for every player who joins.
+
+A `Server` lets clients in, and gives each a world of any size, packets that are in time or lost, and messages
+that arrive; a `Client` joins it in one round trip, encrypted. Both are handles: threads of haulier do the work,
+and a program polls them, waits for them, iterates over their events, or awaits them with asyncio.
+
+`fetch` and `serve` are for files and directories, `soak` for random transfers in virtual time. Whatever waits
+lets other threads run, and Ctrl-C ends it. Errors are `HaulierError`, of one class for each kind.
+"""
+
+from ._haulier import (
+    Block,
+    BlockHandle,
+    BlockNumber,
+    Client,
+    ConnectionId,
+    ConnectToken,
+    FileServer,
+    Server,
+    Ticket,
+    TokenKey,
+    fetch,
+    issue_token,
+    random_secret,
+    serve,
+    soak,
+)
+from .errors import (
+    ClosedError,
+    CredentialsError,
+    FullError,
+    HaulierError,
+    InternalError,
+    IoError,
+    LostError,
+    NoAnswerError,
+    NotOpenError,
+    RefusedError,
+    TimeoutError,
+    UnreachableError,
+    UsageError,
+)
+from .events import AnyEvent, AnyServerEvent, Event, ServerEvent
+from .types import (
+    Attempt,
+    BlockProgress,
+    CloseCode,
+    ConnectionConfig,
+    ConnectionStats,
+    Progress,
+    ServerStats,
+    SoakFailure,
+    SoakReport,
+    TokenClaims,
+    WireBytes,
+)
+
+__all__ = [
+    "AnyEvent",
+    "AnyServerEvent",
+    "Attempt",
+    "Block",
+    "BlockHandle",
+    "BlockNumber",
+    "BlockProgress",
+    "Client",
+    "CloseCode",
+    "ClosedError",
+    "ConnectToken",
+    "ConnectionConfig",
+    "ConnectionId",
+    "ConnectionStats",
+    "CredentialsError",
+    "Event",
+    "FileServer",
+    "FullError",
+    "HaulierError",
+    "InternalError",
+    "IoError",
+    "LostError",
+    "NoAnswerError",
+    "NotOpenError",
+    "Progress",
+    "RefusedError",
+    "Server",
+    "ServerEvent",
+    "ServerStats",
+    "SoakFailure",
+    "SoakReport",
+    "Ticket",
+    "TimeoutError",
+    "TokenClaims",
+    "TokenKey",
+    "UnreachableError",
+    "UsageError",
+    "WireBytes",
+    "fetch",
+    "issue_token",
+    "random_secret",
+    "serve",
+    "soak",
+]

@@ -1,0 +1,495 @@
+from os import PathLike
+from types import TracebackType
+from typing import Any, Callable, Optional, Sequence, Tuple, Type, Union, final
+
+from typing_extensions import Buffer, Self
+
+from .events import AnyEvent, AnyServerEvent, Event
+from .types import (
+    Attempt,
+    BlockProgress,
+    ConnectionConfig,
+    ConnectionStats,
+    Progress,
+    ServerStats,
+    SoakReport,
+    WireBytes,
+)
+
+__all__ = [
+    "Block",
+    "BlockHandle",
+    "BlockNumber",
+    "Client",
+    "ConnectToken",
+    "ConnectionId",
+    "FileServer",
+    "Operation",
+    "Server",
+    "Ticket",
+    "TokenKey",
+    "Wakeups",
+    "fetch",
+    "issue_token",
+    "random_secret",
+    "serve",
+    "soak",
+]
+
+@final
+class ConnectionId:
+    """Which client of a server."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class BlockHandle:
+    """Which block that this end sends."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class BlockNumber:
+    """Which block that this end receives."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Block:
+    """Bytes to send, hashed once, to as many as want them. The tag is the program's own, below 2^62. `bytes`
+    are not copied, and held until they were sent; what else has a buffer is copied."""
+
+    def __new__(cls, tag: int, data: Buffer) -> Self: ...
+    @property
+    def tag(self) -> int:
+        """The program's name for it."""
+    @property
+    def length_bytes(self) -> int:
+        """Its size."""
+    @property
+    def digest(self) -> bytes:
+        """Its BLAKE3."""
+    @property
+    def data(self) -> bytes:
+        """A copy of its bytes."""
+
+@final
+class Ticket:
+    """A line to copy: where a server is, and what lets a client in. It is as secret as what it opens."""
+
+    @staticmethod
+    def parse(text: str) -> Ticket:
+        """The ticket in a text, "haulier1:..."; `CredentialsError` if there is none."""
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses of the server, the likeliest first."""
+    @property
+    def protocol_id(self) -> int:
+        """The number of the application's protocol."""
+    @property
+    def is_open(self) -> bool:
+        """Whether it is for a server without encryption."""
+    @property
+    def digest(self) -> Optional[bytes]:
+        """The BLAKE3 of the only file that is there, if there is but one."""
+    @property
+    def identity(self) -> Optional[bytes]:
+        """The public key that the server must have, if it has one."""
+    def to_text(self) -> str:
+        """The line to copy, as `str` gives it."""
+
+@final
+class ConnectToken:
+    """What lets one client in, once, for a limited time."""
+
+    @staticmethod
+    def parse(text: str) -> ConnectToken:
+        """The token in a text, "haulier-token1:..."; `CredentialsError` if there is none."""
+    @property
+    def servers(self) -> list[str]:
+        """The addresses of the servers that it names."""
+    @property
+    def protocol_id(self) -> int:
+        """The number of the application's protocol."""
+    @property
+    def expiry_unix(self) -> int:
+        """When it expires, in Unix seconds."""
+    def to_text(self) -> str:
+        """The line to hand over, as `str` gives it."""
+
+@final
+class TokenKey:
+    """What a matchmaker and its servers share: 32 bytes, and a number to tell it from the next one."""
+
+    def __new__(cls, id: int, key: Buffer) -> Self: ...
+    @property
+    def id(self) -> int:
+        """Its number."""
+
+@final
+class Client:
+    """A client of a game, and its connection to a server.
+
+    It is a handle: a network thread does the work. Several threads or tasks may use it; each event goes to
+    one of them. A `with` ends by `finish`; a client that is forgotten closes its connection at once."""
+
+    @staticmethod
+    def connect(
+        to: Union[str, Ticket, ConnectToken],
+        *,
+        protocol_id: Optional[int] = None,
+        secret: Optional[Buffer] = None,
+        identity: Optional[Buffer] = None,
+        open: bool = False,
+        request: Optional[Buffer] = None,
+        servers: Optional[Sequence[str]] = None,
+        copies: Optional[int] = None,
+        max_time_in_line_s: Optional[float] = None,
+        config: Optional[ConnectionConfig] = None,
+        shared_thread: bool = False,
+    ) -> Client:
+        """Starts to connect, and returns at once: `connected` waits for it.
+
+        `to` is a ticket or a connect token, or HOST:PORT, and then `protocol_id` and either `secret` (32
+        bytes, with the server's public `identity` if it has one) or `open=True` are needed. `request` is
+        what the program asks for: up to 400 bytes, which may be replayed and are not secret. `servers` are
+        addresses for a token that names none. `copies` of the request go out at once, 4 unless told
+        otherwise. In a line it waits for 10 minutes at most. With `shared_thread` one thread drives all
+        such clients, in place of one for each: for load tests with hundreds; waits have a precision of 1 ms
+        then."""
+    def connected(self, timeout_s: Optional[float] = None) -> None:
+        """Waits until there is a connection, or raises why there is none. It takes no event."""
+    async def connected_async(self) -> None:
+        """The same, awaited."""
+    def poll(self) -> Optional[AnyEvent]:
+        """The next event, without waiting; None if there is none now."""
+    def wait(self, timeout_s: Optional[float] = None) -> Optional[AnyEvent]:
+        """The next event; None if none came in that time, after a `wake`, and after the end."""
+    def wake(self) -> None:
+        """Ends a `wait` without an event: the one under way, or else the next. From any thread."""
+    async def next_event(self) -> Optional[AnyEvent]:
+        """The next event, awaited; None after the end. It may be cancelled, and loses no event."""
+    def __iter__(self) -> Self:
+        """Its events, waited for, until it is closed."""
+    def __next__(self) -> AnyEvent: ...
+    def __aiter__(self) -> Self:
+        """Its events, awaited, until it is closed."""
+    async def __anext__(self) -> AnyEvent: ...
+    def send_packet(self, data: Buffer) -> int:
+        """Sends a packet of the moment of up to 256 KiB, once. Returns its sequence; an event says whether it
+        arrived."""
+    def send_message(self, data: Buffer, *, channel: int = 0, ordered: bool = True) -> int:
+        """Sends a message of up to 64 KiB on a channel: it arrives, once. Returns its number there."""
+    def send_block(
+        self,
+        block: Block,
+        *,
+        priority: int = 0,
+        weight: int = 0,
+        urgency: Optional[str] = None,
+    ) -> BlockHandle:
+        """Sends a block of any size. Those with a higher priority go first; of one priority, the weight is the
+        share. `urgency` is as in `ConnectionConfig`."""
+    def cancel_block(self, handle: BlockHandle, code: int = 0) -> bool:
+        """Gives a block up; the server is told the code. Whether it was on its way."""
+    def decline_block(self, block: BlockNumber, code: int = 0) -> bool:
+        """Does not want the rest of a block that was announced. Whether it was being received."""
+    def have_block(self, digest: Buffer) -> bool:
+        """The program has the block with this BLAKE3: when it is announced, `Event.BlockHere` takes its place.
+        Whether it is remembered: at most 64 are."""
+    def pause_block(self, handle: BlockHandle) -> bool:
+        """Pauses a block. Whether it is on its way."""
+    def resume_block(self, handle: BlockHandle) -> bool:
+        """Goes on with a block that was paused. Whether it is on its way."""
+    def prefer_range(self, handle: BlockHandle, begin_bytes: int, end_bytes: int) -> bool:
+        """Says which bytes of a block go first. Whether it is on its way."""
+    def set_block_priority(self, handle: BlockHandle, priority: int) -> bool:
+        """Changes the priority of a block. Whether it is on its way."""
+    def set_max_rate_bps(self, rate_bps: int) -> None:
+        """Limits the rate of its blocks, in bit/s."""
+    def set_urgency(self, urgency: str) -> None:
+        """Changes how much blocks may take of the link: "load-screen" or "during-play"."""
+    def close(self, code: int = 0, reason: str = "") -> None:
+        """Closes the connection, with a reason of up to 255 bytes for the server. What was not acknowledged
+        may be lost."""
+    def finish(self, timeout_s: float = 5.0) -> Event.Closed:
+        """Waits until all blocks and messages sent are acknowledged, and closes. Events in that time are
+        dropped. Returns how the connection ended; `TimeoutError` if it was not done in time."""
+    async def finish_async(self, timeout_s: float = 5.0) -> Event.Closed:
+        """The same, awaited."""
+    def __enter__(self) -> Self:
+        """Itself."""
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        _error: Optional[BaseException],
+        _traceback: Optional[TracebackType],
+    ) -> None:
+        """Finishes within 5 s; after an error it closes at once."""
+    @property
+    def all_acked(self) -> bool:
+        """Whether every block and message that was sent is acknowledged."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection is closed, and the close was sent: there will be no more events."""
+    @property
+    def state(self) -> Optional[str]:
+        """The state of the connection: "confirming", "connected", "closing", "closed"; None before the server
+        has answered."""
+    @property
+    def server(self) -> str:
+        """The server's address; one of several while connecting."""
+    @property
+    def local_addr(self) -> str:
+        """The address of its socket."""
+    @property
+    def attempts(self) -> list[Attempt]:
+        """The addresses tried so far, and what came of them."""
+    @property
+    def wire_bytes(self) -> WireBytes:
+        """Bytes of all datagrams, the handshake included."""
+    @property
+    def buffer_warning(self) -> Optional[str]:
+        """What to do if the system gives its socket too little memory; None if it does not."""
+    def sending(self) -> Optional[BlockProgress]:
+        """How far the block is that is being sent."""
+    def receiving(self) -> Optional[BlockProgress]:
+        """How far the block is that is being received."""
+    def stats(self) -> Optional[ConnectionStats]:
+        """The counters of the connection; None before there is one."""
+    def rebind(self) -> None:
+        """Moves to a new socket, when the network has changed. The connection goes on."""
+
+@final
+class Server:
+    """A server of a game and all its clients, at one address.
+
+    It is a handle: network threads do the work. Several threads or tasks may use it; each event goes to one
+    of them. A `with` ends by `finish`; when it is forgotten, all its connections are closed."""
+
+    @staticmethod
+    def bind(
+        local: str,
+        protocol_id: int,
+        *,
+        secret: Optional[Buffer] = None,
+        open: bool = False,
+        token_keys: Sequence[TokenKey] = ...,
+        identity: Optional[Buffer] = None,
+        addresses: Sequence[str] = ...,
+        earlier_tokens: bool = False,
+        connections: Optional[int] = None,
+        max_uplink_bps: Optional[int] = None,
+        workers: int = 1,
+        config: Optional[ConnectionConfig] = None,
+    ) -> Server:
+        """Listens at an address, and starts. With port 0 the system chooses one.
+
+        Clients with the `secret` are let in, or with a token of one of the `token_keys`, or with `open`
+        all, without encryption; with none of these there is a new secret, which is in the `ticket`. The
+        private `identity` proves the server to clients. `addresses` are those of a router in front of it,
+        with which tokens are compared; `earlier_tokens` accepts those issued before the start. At most so
+        many `connections`, and an uplink of so many bit/s; by default as many as 1 GiB holds, and no limit.
+        Several `workers` are threads, on Linux."""
+    def ticket(self, addresses: Optional[Sequence[str]] = None) -> Ticket:
+        """A ticket to it, which clients reach at these addresses, or at its own; `UsageError` if it
+        accepts only tokens."""
+    def poll(self) -> Optional[Tuple[ConnectionId, AnyServerEvent]]:
+        """The next event, and of which client, without waiting; None if there is none now."""
+    def wait(
+        self, timeout_s: Optional[float] = None
+    ) -> Optional[Tuple[ConnectionId, AnyServerEvent]]:
+        """The next event, and of which client; None if none came in that time, after a `wake`, and when it is
+        shut down."""
+    def wake(self) -> None:
+        """Ends a `wait` without an event: the one under way, or else the next. From any thread."""
+    async def next_event(self) -> Optional[Tuple[ConnectionId, AnyServerEvent]]:
+        """The next event, awaited; None when it is shut down. It may be cancelled, and loses no event."""
+    def __iter__(self) -> Self:
+        """Its events, waited for, until it is shut down."""
+    def __next__(self) -> Tuple[ConnectionId, AnyServerEvent]: ...
+    def __aiter__(self) -> Self:
+        """Its events, awaited, until it is shut down."""
+    async def __anext__(self) -> Tuple[ConnectionId, AnyServerEvent]: ...
+    def send_packet(self, id: ConnectionId, data: Buffer) -> int:
+        """Sends a packet of the moment of up to 256 KiB, once. Returns its sequence; an event says whether it
+        arrived."""
+    def send_message(
+        self, id: ConnectionId, data: Buffer, *, channel: int = 0, ordered: bool = True
+    ) -> int:
+        """Sends a message of up to 64 KiB on a channel: it arrives, once. Returns its number there."""
+    def send_block(
+        self,
+        id: ConnectionId,
+        block: Block,
+        *,
+        priority: int = 0,
+        weight: int = 0,
+        urgency: Optional[str] = None,
+    ) -> BlockHandle:
+        """Sends a block of any size, from `ServerEvent.Connecting` on. Those with a higher priority go first;
+        of one priority, the weight is the share."""
+    def cancel_block(self, id: ConnectionId, handle: BlockHandle, code: int = 0) -> bool:
+        """Gives a block up; the client is told the code. Whether it was on its way."""
+    def decline_block(self, id: ConnectionId, block: BlockNumber, code: int = 0) -> bool:
+        """Does not want the rest of a block that was announced. Whether it was being received."""
+    def close(self, id: ConnectionId, code: int = 0, reason: str = "") -> None:
+        """Closes a connection, with a reason of up to 255 bytes for the client. To refuse a client, close at
+        `ServerEvent.Connecting` with `CloseCode.NOT_ACCEPTED` or a code of the program's own."""
+    def shut_down(self) -> None:
+        """Starts to close all connections; iterations end when that is done."""
+    def finish(self, timeout_s: float = 5.0) -> None:
+        """Shuts down, and waits until every close is sent. Events in that time are dropped."""
+    async def finish_async(self, timeout_s: float = 5.0) -> None:
+        """The same, awaited."""
+    def __enter__(self) -> Self:
+        """Itself."""
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        _error: Optional[BaseException],
+        _traceback: Optional[TracebackType],
+    ) -> None:
+        """Finishes within 5 s; after an error it only starts to."""
+    @property
+    def is_shut_down(self) -> bool:
+        """Whether it was shut down, and no connection is left."""
+    @property
+    def local_addr(self) -> str:
+        """The address it listens at."""
+    @property
+    def workers(self) -> int:
+        """How many threads it has."""
+    def connections(self) -> list[ConnectionId]:
+        """All connections, those in their handshake included."""
+    def address_of(self, id: ConnectionId) -> Optional[str]:
+        """The address of a client; None if it is gone."""
+    def all_acked(self, id: ConnectionId) -> bool:
+        """Whether every block and message sent to a client is acknowledged."""
+    def state(self, id: ConnectionId) -> Optional[str]:
+        """The state of a connection; None if it is gone."""
+    def sending(self, id: ConnectionId) -> Optional[BlockProgress]:
+        """How far the block is that is being sent to a client."""
+    def receiving(self, id: ConnectionId) -> Optional[BlockProgress]:
+        """How far the block is that is being received from a client."""
+    def connection_stats(self, id: ConnectionId) -> Optional[ConnectionStats]:
+        """The counters of a connection; None if it is gone."""
+    def set_max_rate_bps(self, id: ConnectionId, rate_bps: int) -> None:
+        """Limits the rate of a connection's blocks, in bit/s."""
+    def set_urgency(self, id: ConnectionId, urgency: str) -> None:
+        """Changes how much a connection's blocks may take of the link: "load-screen" or "during-play"."""
+    def stats(self) -> ServerStats:
+        """The counters of the server."""
+
+@final
+class FileServer:
+    """Files that are served by a thread, until it is closed; a `with` closes it."""
+
+    @property
+    def ticket(self) -> Ticket:
+        """What lets a client in; `UsageError` if it accepts only tokens."""
+    @property
+    def local_addr(self) -> str:
+        """The address it listens at."""
+    @property
+    def skipped(self) -> list[str]:
+        """What is in the directories and is not served: links, pipes, and names that not every system has."""
+    @property
+    def clients(self) -> int:
+        """How many are connected."""
+    def close(self) -> None:
+        """Ends it: clients are told, and keep what they have."""
+    def __enter__(self) -> Self:
+        """Itself."""
+    def __exit__(
+        self,
+        _kind: Optional[Type[BaseException]],
+        _error: Optional[BaseException],
+        _traceback: Optional[TracebackType],
+    ) -> None:
+        """Closes it."""
+
+@final
+class Operation:
+    """A call that is awaited."""
+
+    def poll(self, wakeups: Wakeups, number: int) -> Optional[Tuple[Any]]:
+        """Whether it is done: its result in a tuple of one, or None, and then `number` is rung when it should
+        be polled again."""
+
+@final
+class Wakeups:
+    """What a loop awaits, each under a number, and the end of a pipe that says that one of them goes on."""
+
+    def __new__(cls) -> Self: ...
+    def fileno(self) -> int:
+        """What a loop watches for reading."""
+    def take(self) -> list[int]:
+        """The numbers that were rung."""
+
+def random_secret() -> bytes:
+    """32 random bytes from the system: for a server, for a token key."""
+
+def issue_token(
+    key: TokenKey,
+    protocol_id: int,
+    servers: Sequence[str] = ...,
+    *,
+    lifetime_s: float = 60.0,
+    client_id: int = 0,
+    client_address: Optional[str] = None,
+    max_rate_bps: Optional[int] = None,
+    user_data: Optional[Buffer] = None,
+) -> ConnectToken:
+    """Makes a connect token, as a matchmaker does: for the servers at these addresses, once each, or for every
+    server with the key. The server gets `client_id` and up to 256 bytes of `user_data` with the request."""
+
+def fetch(
+    ticket: Union[str, Ticket, ConnectToken],
+    into: Union[str, PathLike[str]],
+    *,
+    name: str = "",
+    only: Optional[Sequence[str]] = None,
+    replace: bool = False,
+    on_progress: Optional[Callable[[Progress], object]] = None,
+) -> Progress:
+    """Fetches files, verified, and comes back when the last has its name.
+
+    `into` is a directory, or the name for the only file. `name` is what is wanted of all that is served, and
+    `only` patterns of files in it, such as "**/*.map". What is here is kept, what came before an interruption
+    is gone on from, and with `replace` only what is new of an older file comes. `on_progress` is told ten
+    times a second; what it raises ends the fetch, as Ctrl-C does."""
+
+def serve(
+    paths: Sequence[Union[str, PathLike[str]]],
+    bind: str = "127.0.0.1:0",
+    *,
+    addresses: Optional[Sequence[str]] = None,
+    secret: Optional[Buffer] = None,
+    open: bool = False,
+    token_keys: Sequence[TokenKey] = ...,
+    identity: Optional[Buffer] = None,
+    max_rate_bps: Optional[int] = None,
+) -> FileServer:
+    """Serves files and directories, each under the last part of its path, in a thread of its own.
+
+    Only this machine reaches it unless `bind` is another address, such as "0.0.0.0:4016"; then `addresses`
+    are those for the ticket. Who is let in is as with `Server.bind`."""
+
+def soak(
+    transfers: int = 1000,
+    seed: int = 1,
+    *,
+    layers: str = "both",
+    on_progress: Optional[Callable[[SoakReport], object]] = None,
+) -> SoakReport:
+    """Random transfers and a game's packets under random faults in virtual time: all of them have to finish.
+
+    `layers` are "chunks", "packets", "both" or "connection". The same seed gives the same. It stops at the
+    tenth failure; each has the command that replays it."""

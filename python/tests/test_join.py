@@ -1,0 +1,282 @@
+"""A client and a server, both in Python, over loopback."""
+
+from __future__ import annotations
+
+import array
+import builtins
+import gc
+import os
+import signal
+import socket
+import threading
+from typing import Callable
+
+import pytest
+
+import haulier
+from conftest import LIMIT_S, PROTOCOL_ID, Host, until
+from haulier import Block, Client, CloseCode, ConnectionConfig, Event, Server, ServerEvent
+
+
+def test_a_player_joins_and_plays(host: Host) -> None:
+    with Client.connect(str(host.ticket), request=b"name=alice") as client:
+        client.connected(LIMIT_S)
+        world = until(client, lambda event: isinstance(event, Event.Block))
+        assert isinstance(world, Event.Block) and host.world is not None
+        assert (world.tag, world.data) == (1, host.world.data)
+        number = client.send_message(b"hello", channel=3)
+        reply = until(client, lambda event: isinstance(event, Event.Message))
+        assert reply == Event.Message(3, b"hello")
+        assert client.send_message(b"again", channel=3, ordered=False) == number + 1
+        client.send_packet(b"now")
+        packet = until(client, lambda event: isinstance(event, Event.Packet))
+        assert isinstance(packet, Event.Packet) and packet.data == b"now"
+        stats = client.stats()
+        assert stats is not None and stats.bytes_received > 300_000 and stats.suite is not None
+        assert client.wire_bytes.received >= stats.bytes_received
+        assert client.server == host.server.local_addr
+        [id] = host.server.connections()
+        assert host.server.address_of(id) == client.local_addr
+        assert host.server.stats().accepted == 1
+    assert client.is_closed
+    assert host.requests == [b"name=alice"]
+
+
+def test_a_block_goes_up_and_comes_back(host: Host) -> None:
+    with Client.connect(host.ticket) as client:
+        client.connected(LIMIT_S)
+        data = os.urandom(1_000_000)
+        block = Block(8, data)
+        handle = client.send_block(block, priority=3)
+        sent = until(client, lambda event: isinstance(event, Event.BlockSent))
+        assert sent == Event.BlockSent(handle) and {handle: 1}[handle] == 1
+        back = until(client, lambda event: isinstance(event, Event.Block) and event.tag == 9)
+        assert isinstance(back, Event.Block) and back.data == data
+        assert (block.tag, block.length_bytes, len(block.digest)) == (8, 1_000_000, 32)
+
+
+def test_events_are_taken_apart_by_match(host: Host) -> None:
+    """Python 3.9 has no `match`, so it is looked at what `match` uses."""
+    assert Event.Block.__match_args__ == ("tag", "data")
+    assert ServerEvent.Connecting.__match_args__ == ("request", "token")
+    with Client.connect(host.ticket) as client:
+        seen: list[object] = []
+        for event in client:
+            match event:
+                case Event.Block(tag, data):
+                    seen.append((tag, len(data)))
+                    client.close(CloseCode.FIRST_OF_APPLICATION, "seen enough")
+                case Event.Closed(kind, code):
+                    seen.append((kind, code))
+        assert seen == [(1, 300_000), ("closed", 256)]
+        assert client.wait() is None, "there is nothing after the end"
+
+
+def test_who_does_not_look_at_the_bytes_does_not_print_them() -> None:
+    assert repr(Event.Block(1, b"secret")) == "Event.Block(tag=1)"
+
+
+def test_what_has_a_buffer_can_be_sent() -> None:
+    numbers = array.array("I", [1, 2, 3])
+    mutable = bytearray(b"mutable")
+    block = Block(1, mutable)
+    mutable[:] = b"changed"
+    assert block.data == b"mutable", "what can change is copied"
+    assert Block(1, numbers).data == numbers.tobytes()
+    assert Block(1, memoryview(b"abcdef")[1:3]).data == b"bc"
+    for wrong in ("text", 5, [1, 2]):
+        with pytest.raises(TypeError, match="bytes are needed"):
+            Block(1, wrong)  # type: ignore[arg-type]
+
+
+def test_bytes_are_held_while_they_are_sent(host: Host) -> None:
+    """The block holds the object of Python: it is not copied, and not freed too early."""
+    with Client.connect(host.ticket) as client:
+        client.connected(LIMIT_S)
+        data = os.urandom(2_000_000)
+        copy = bytearray(data)
+        client.send_block(Block(4, data))
+        del data
+        gc.collect()
+        back = until(client, lambda event: isinstance(event, Event.Block) and event.tag == 5)
+        assert isinstance(back, Event.Block) and back.data == copy
+
+
+def nobody() -> str:
+    """The ticket of a server that is gone."""
+    with Server.bind("127.0.0.1:0", PROTOCOL_ID) as server:
+        return str(server.ticket())
+
+
+def silent() -> socket.socket:
+    """An address that takes datagrams and says nothing."""
+    bound = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    bound.bind(("127.0.0.1", 0))
+    return bound
+
+
+def test_a_text_that_is_no_ticket() -> None:
+    with pytest.raises(haulier.CredentialsError, match="ticket") as error:
+        Client.connect("haulier1:nonsense")
+    assert error.value.kind == "credentials" and isinstance(error.value, ValueError)
+
+
+def test_nobody_listens() -> None:
+    client = Client.connect(nobody())
+    with pytest.raises(haulier.UnreachableError, match="nobody listens") as error:
+        client.connected(LIMIT_S)
+    assert error.value.kind == "unreachable" and isinstance(error.value, ConnectionError)
+    closed = until(client, lambda event: isinstance(event, Event.Closed))
+    assert isinstance(closed, Event.Closed) and closed.kind == "unreachable"
+    assert [attempt.kind for attempt in client.attempts] == ["unreachable"]
+
+
+def test_nobody_answers() -> None:
+    with silent() as nobody:
+        host, port = nobody.getsockname()
+        soon = ConnectionConfig(handshake_timeout_s=0.2)
+        client = Client.connect(f"{host}:{port}", protocol_id=7, open=True, config=soon)
+        with pytest.raises(haulier.NoAnswerError) as error:
+            client.connected(LIMIT_S)
+        assert error.value.kind == "no-answer"
+
+
+def test_not_connected_in_time() -> None:
+    with silent() as nobody:
+        host, port = nobody.getsockname()
+        client = Client.connect(f"{host}:{port}", protocol_id=7, open=True)
+        with pytest.raises(haulier.TimeoutError) as error:
+            client.connected(0.05)
+        assert error.value.kind == "timeout" and isinstance(error.value, builtins.TimeoutError)
+        client.close()
+
+
+def test_another_secret(host: Host) -> None:
+    client = Client.connect(host.server.local_addr, protocol_id=PROTOCOL_ID, secret=bytes(32))
+    with pytest.raises(haulier.RefusedError, match="another secret") as error:
+        client.connected(LIMIT_S)
+    assert (error.value.kind, error.value.name) == ("refused", "key")
+
+
+def test_the_application_refuses(host: Host) -> None:
+    client = Client.connect(host.ticket, request=b"no")
+    closed = until(client, lambda event: isinstance(event, Event.Closed))
+    assert isinstance(closed, Event.Closed)
+    assert (closed.kind, closed.code, closed.reason) == ("closed", 300, "not today")
+    assert [type(event) for event in client] == []
+
+
+def test_settings_that_make_no_sense(host: Host) -> None:
+    with pytest.raises(haulier.UsageError, match="idle_timeout") as error:
+        Client.connect(host.ticket, config=ConnectionConfig(idle_timeout_s=0.0))
+    assert error.value.kind == "usage" and isinstance(error.value, ValueError)
+    with pytest.raises(haulier.UsageError, match='"slowly" is no urgency'):
+        Client.connect(host.ticket, config=ConnectionConfig(urgency="slowly"))
+    with pytest.raises(haulier.UsageError, match="no length of time"):
+        Client.connect(host.ticket, max_time_in_line_s=-1)
+    with pytest.raises(haulier.UsageError, match="it must have 32"):
+        Client.connect("127.0.0.1:9", protocol_id=1, secret=b"short")
+    with pytest.raises(haulier.UsageError, match="protocol_id is missing"):
+        Client.connect("127.0.0.1:9", open=True)
+    with pytest.raises(haulier.UsageError, match="with HOST:PORT alone"):
+        Client.connect(host.ticket, protocol_id=1)
+
+
+def test_what_is_not_open_takes_nothing(host: Host) -> None:
+    client = Client.connect(host.ticket)
+    client.close()
+    with pytest.raises(haulier.NotOpenError):
+        client.send_message(b"too late")
+
+
+def test_a_full_queue_is_said(host: Host) -> None:
+    small = ConnectionConfig(max_queued_message_bytes=1000)
+    with Client.connect(host.ticket, config=small) as client:
+        client.connected(LIMIT_S)
+        with pytest.raises(haulier.FullError, match="max_queued_message_bytes") as error:
+            while True:
+                client.send_message(bytes(600))
+        assert error.value.kind == "full"
+
+
+def test_an_address_in_use(host: Host) -> None:
+    with pytest.raises(haulier.IoError, match="cannot listen") as error:
+        Server.bind(host.server.local_addr, PROTOCOL_ID)
+    assert isinstance(error.value, OSError) and error.value.kind == "io"
+
+
+def test_a_token_lets_in_who_has_it() -> None:
+    key = haulier.TokenKey(5, haulier.random_secret())
+    host = Host(Server.bind("127.0.0.1:0", PROTOCOL_ID, token_keys=[key], earlier_tokens=True))
+    with pytest.raises(haulier.UsageError, match="only tokens"):
+        host.server.ticket()
+    address = host.server.local_addr
+    token = haulier.issue_token(key, PROTOCOL_ID, [address], client_id=42, user_data=b"alice")
+    assert token.servers == [address] and str(token).startswith("haulier-token1:")
+    with Client.connect(str(token)) as client:
+        client.connected(LIMIT_S)
+        client.finish(LIMIT_S)
+    [claims] = host.claims
+    assert claims is not None and (claims.client_id, claims.user_data) == (42, b"alice")
+    again = Client.connect(token)
+    with pytest.raises(haulier.RefusedError) as error:
+        again.connected(LIMIT_S)
+    assert error.value.name == "token_used"
+    host.close()
+
+
+def test_secrets_are_not_printed() -> None:
+    secret = haulier.random_secret()
+    with Server.bind("127.0.0.1:0", PROTOCOL_ID, secret=secret) as server:
+        ticket = server.ticket()
+        assert repr(ticket) == f"<Ticket to {server.local_addr}>"
+        assert haulier.Ticket.parse(str(ticket)).addresses == [server.local_addr]
+        assert repr(haulier.TokenKey(1, secret)) == "<TokenKey 1>"
+
+
+def test_other_threads_run_while_one_waits(host: Host) -> None:
+    """The wait ends only if this thread runs."""
+    with Client.connect(host.ticket) as client:
+        client.connected(LIMIT_S)
+        until(client, lambda event: isinstance(event, Event.Block))
+        ended = []
+        thread = threading.Thread(target=lambda: ended.append(client.wait(3600)))
+        thread.start()
+        client.wake()
+        thread.join(LIMIT_S)
+        assert ended == [None]
+
+
+@pytest.mark.parametrize("what", ["wait", "iterate", "connected", "finish"])
+def test_ctrl_c_ends_a_wait(host: Host, what: str) -> None:
+    """Without a look at signals it would last an hour, and the tests be ended with the place where it hangs."""
+    with silent() as nobody:
+        host_, port = nobody.getsockname()
+        config = ConnectionConfig(handshake_timeout_s=3600, idle_timeout_s=3600)
+        client = Client.connect(f"{host_}:{port}", protocol_id=7, open=True, config=config)
+        calls: dict[str, Callable[[], object]] = {
+            "wait": lambda: client.wait(3600),
+            "iterate": lambda: list(client),
+            "connected": lambda: client.connected(3600),
+            "finish": lambda: list(host.server),
+        }
+        timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            calls[what]()
+        timer.join()
+        client.close()
+
+
+def test_a_handle_that_is_forgotten_closes_its_connection(host: Host) -> None:
+    client = Client.connect(host.ticket)
+    client.connected(LIMIT_S)
+    del client
+    gc.collect()
+    other = Client.connect(host.ticket)
+    other.connected(LIMIT_S)
+    while not host.closed:
+        other.send_message(b"?")
+        until(other, lambda event: isinstance(event, Event.Message))
+    assert host.closed[0].code == CloseCode.DONE
+    other.finish(LIMIT_S)

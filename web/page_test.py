@@ -1,0 +1,243 @@
+#!/usr/bin/python3
+"""A page as a player, in headless Chromium, beside native players, over WebTransport.
+
+    /usr/bin/python3 web/page_test.py TRIAL SITE
+
+TRIAL is the example of `web/server`, SITE the directory with the page: `cargo xtask ci --only web` builds
+both and runs this. Needs Debian's chromium, chromium-driver and python3-selenium.
+"""
+
+import hashlib
+import json
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+from typing import Any, Dict, List
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+TRIAL = Path()
+SITE = Path()
+BYTES = 400_000
+
+# Every call of the tests begins with this. `take(client, until)` reads events until one is found.
+PRELUDE = """
+const [trial, done] = given;
+const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+const text = (bytes) => new TextDecoder().decode(bytes);
+const { Client, invitation, HaulierError } = await import('./haulier.js');
+const { url, certificateHashes, ticket } = trial.invitation;
+async function take(client, found) {
+  const events = [];
+  for (;;) {
+    const { value, done } = await client.next();
+    if (done) return events;
+    events.push(value);
+    if (found(value)) return events;
+  }
+}
+"""
+
+
+def world(count: int) -> bytes:
+    return bytes((n * 2_654_435_761 % 2**32) >> 24 for n in range(count))
+
+
+def browser() -> webdriver.Chrome:
+    options = webdriver.ChromeOptions()
+    for what in ["background-networking", "component-update", "sync", "gpu"]:
+        options.add_argument(f"--disable-{what}")
+    for argument in ["--headless=new", "--no-sandbox", "--no-first-run"]:
+        options.add_argument(argument)
+    options.binary_location = "/usr/bin/chromium"
+    driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+    driver.set_script_timeout(60)
+    return driver
+
+
+class Trial:
+    """The server of a test, over a link or none."""
+
+    def __init__(self, link: str = "none", count: int = BYTES, seed: int = 1) -> None:
+        command = [str(TRIAL), str(SITE), link, str(count), str(seed)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.told = self.line()
+
+    def line(self) -> Dict[str, Any]:
+        assert self.process.stdout
+        told: Dict[str, Any] = json.loads(self.process.stdout.readline())
+        return told
+
+    def command(self, line: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def end(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe
+            pipe.close()
+        self.process.wait()
+
+
+def play(driver: webdriver.Chrome, trial: Trial, script: str) -> Any:
+    """Runs `script` in the page; what it hands to `done` comes back."""
+    failed = "({ kind, message }) => given[1]({ kind: kind ?? 'error', message: String(message) })"
+    body = f"const given = arguments; (async () => {{{PRELUDE}{script}}})().catch({failed})"
+    return driver.execute_async_script(body, trial.told)
+
+
+class Page(unittest.TestCase):
+    driver: webdriver.Chrome
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.driver = browser()
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.driver.quit()
+
+    def open(self, link: str = "none", count: int = BYTES, page: str = "invitation.json") -> Trial:
+        """A page of the site that does nothing by itself: a file is shown as one."""
+        trial = Trial(link, count)
+        self.addCleanup(trial.end)
+        self.driver.get(trial.told["site"] + page)
+        return trial
+
+    def test_the_page_of_the_example_draws_the_world(self) -> None:
+        trial = self.open(page="")
+        sha = "return document.body.dataset.sha256 ?? document.body.dataset.kind ?? null"
+        for _ in range(600):
+            found = self.driver.execute_script(sha)
+            if found:
+                break
+            self.driver.execute_async_script("setTimeout(arguments[0], 50)")
+        self.assertEqual(found, hashlib.sha256(world(BYTES)).hexdigest())
+
+    def test_it_joins_beside_a_native_player_and_both_hear_what_is_said(self) -> None:
+        trial = self.open()
+        trial.command("native")
+        self.assertIn("native_ms", trial.line())
+        got = play(self.driver, trial, """
+          const client = await Client.connect(url, ticket, { certificateHashes });
+          const joined = await take(client, ({ type }) => type === 'block');
+          const { data, tag } = joined.at(-1);
+          const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', data));
+          client.sendMessage('hello, ünï');
+          const [message] = (await take(client, ({ type }) => type === 'message')).slice(-1);
+          client.sendMessage(new Uint8Array(60000).fill(9), { channel: 3, ordered: false });
+          const [large] = (await take(client, ({ channel }) => channel === 3)).slice(-1);
+          client.sendPacket('now');
+          const [packet] = (await take(client, ({ type }) => type === 'packet')).slice(-1);
+          const stats = client.stats;
+          client.close(300, 'enough');
+          const [closed] = (await take(client, ({ type }) => type === 'closed')).slice(-1);
+          const after = await client.next();
+          let refused = null;
+          try { client.sendMessage('late'); } catch (error) { refused = error.kind; }
+          const progress = joined.filter(({ type }) => type === 'progress');
+          done({ sha: hex(digest), tag: String(tag), message: text(message.data), packet: text(packet.data),
+            large: large.data.length, stats, kind: closed.kind, after: after.done, refused,
+            progress: progress.some(({ lengthBytes }) => lengthBytes === data.length) });
+        """)
+        self.assertEqual(got.get("sha"), hashlib.sha256(world(BYTES)).hexdigest(), got)
+        self.assertEqual((got["tag"], got["message"], got["packet"]), ("1", "hello, ünï", "now"))
+        self.assertEqual((got["large"], got["kind"], got["after"]), (60000, "closed", True))
+        self.assertTrue(got["progress"])
+        self.assertIn(got["refused"], ["not-open"])
+        self.assertGreater(got["stats"]["receivedBytes"], BYTES)
+
+    def test_a_token_lets_it_in_once_and_each_refusal_has_its_kind(self) -> None:
+        trial = self.open()
+        join = """
+          const tries = [];
+          const { token, expired, wrong } = trial;
+          for (const credentials of [token, token, expired, wrong, 'haulier1:nonsense']) {
+            try {
+              const client = await Client.connect(url, credentials, { certificateHashes });
+              const [{ type }] = (await take(client, ({ type }) => type === 'block')).slice(-1);
+              tries.push(type);
+              client.close();
+            } catch (error) {
+              tries.push(error instanceof HaulierError ? error.kind : String(error));
+            }
+          }
+          done(tries);
+        """
+        got = play(self.driver, trial, join)
+        self.assertEqual(got, ["block", "refused", "refused", "refused", "credentials"])
+
+    def test_what_is_wrong_with_the_way_there_is_said(self) -> None:
+        trial = self.open()
+        got = play(self.driver, trial, """
+          const tries = [];
+          for (const [at, hashes] of [
+            [url, ['00'.repeat(32)]], [url, ['nonsense']], ['http://x', []],
+            ['https://127.0.0.1:1/', certificateHashes],
+          ]) {
+            try {
+              await Client.connect(at, ticket, { certificateHashes: hashes });
+              tries.push('joined');
+            } catch (error) {
+              tries.push(error.kind);
+            }
+          }
+          done(tries);
+        """)
+        self.assertEqual(got, ["unreachable", "usage", "usage", "unreachable"])
+
+    def test_a_close_has_its_reason_and_a_server_that_goes_away_is_reported(self) -> None:
+        trial = self.open()
+        start = """
+          const client = await Client.connect(url, ticket, { certificateHashes });
+          await take(client, ({ type }) => type === 'block');
+          window.ended = take(client, ({ type }) => type === 'closed').then((events) => events.at(-1));
+          done(true);
+        """
+        end = "const { kind, code, reason } = await window.ended; done({ kind, code, reason });"
+        self.assertIs(play(self.driver, trial, start), True)
+        trial.command("close")
+        got = play(self.driver, trial, end)
+        self.assertEqual(got, {"kind": "closed", "code": 300, "reason": "kicked"})
+        self.assertIs(play(self.driver, trial, start), True)
+        trial.command("gone")
+        got = play(self.driver, trial, end)
+        self.assertIn(got["kind"], ["lost", "timeout"])
+
+    def test_a_new_certificate_is_used_and_its_hash_is_told(self) -> None:
+        trial = self.open()
+        before = trial.told["invitation"]["certificateHashes"]
+        trial.command("renew")
+        got: List[str] = before
+        for _ in range(200):
+            got = play(self.driver, trial, "done((await invitation('invitation.json')).certificateHashes);")
+            if got != before:
+                break
+        self.assertNotEqual(got, before)
+        trial.told["invitation"]["certificateHashes"] = got
+        joined = play(self.driver, trial, """
+          const client = await Client.connect(url, ticket, { certificateHashes });
+          const [{ data }] = (await take(client, ({ type }) => type === 'block')).slice(-1);
+          client.close();
+          done(data.length);
+        """)
+        self.assertEqual(joined, BYTES)
+
+    def test_it_joins_over_a_link_that_loses_and_delays(self) -> None:
+        trial = self.open("mobile", 150_000)
+        got = play(self.driver, trial, """
+          const client = await Client.connect(url, ticket, { certificateHashes });
+          const [{ data }] = (await take(client, ({ type }) => type === 'block')).slice(-1);
+          const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', data));
+          client.close();
+          done(hex(digest));
+        """)
+        self.assertEqual(got, hashlib.sha256(world(150_000)).hexdigest())
+
+
+if __name__ == "__main__":
+    TRIAL, SITE = Path(sys.argv[1]), Path(sys.argv[2])
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,168 @@
+//! What the tests of the page and the measurements have at the other end: a server for both kinds of players,
+//! each kind over an emulated link, and a native player to compare with.
+//!
+//! `trial PAGE_DIRECTORY LINK BYTES [SEED]` prints a line of JSON with all that a page needs. LINK is a
+//! profile of the simulator (`cable`, `mobile`, ...), or `none`. Commands come as lines: `native` joins
+//! natively, `close` ends all connections with a reason, `renew` makes a new certificate, `gone` ends the
+//! program without a word.
+
+#[path = "../world/http.rs"]
+mod http;
+#[path = "../../../../crates/cli/src/relay.rs"]
+#[allow(dead_code, reason = "the command line's own demo counts what a link did")]
+mod relay;
+
+use std::error::Error;
+use std::io::BufRead;
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use haulier::{
+    Block, Client, CloseCode, Connect, Event, Secret, Server, ServerConfig, ServerCredentials,
+    ServerEvent, Ticket, TicketAccess, TokenClaims, TokenKey, TokenServers,
+};
+use haulier_sim::Profile;
+use haulier_sim::profile::join_limit;
+use haulier_web::{Certificate, WebServer};
+
+use relay::Relay;
+
+const PROTOCOL_ID: u64 = 7;
+
+/// The emulated link to this server, or none.
+fn over(
+    profile: Option<&Profile>,
+    seed: u64,
+    to: SocketAddr,
+) -> Result<SocketAddr, Box<dyn Error>> {
+    let Some(profile) = profile else { return Ok(to) };
+    let relay = Relay::start(&profile.link(), seed)?;
+    relay.set_receiver(to);
+    let near = relay.near();
+    // It runs until the program ends.
+    std::mem::forget(relay);
+    Ok(near)
+}
+
+/// The bytes that the test computes too.
+fn world(bytes: usize) -> Vec<u8> {
+    (0..bytes as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [page, link, bytes, rest @ ..] = &args[..] else {
+        return Err("trial PAGE_DIRECTORY LINK BYTES [SEED]".into());
+    };
+    let seed = rest.first().map_or(Ok(1), |seed| seed.parse())?;
+    let profile = match link.as_str() {
+        "none" => None,
+        name => Some(Profile::named(name).ok_or("no such profile")?),
+    };
+    let world = Block::new(1, world(bytes.parse()?));
+
+    let key = TokenKey { id: 1, key: haulier::random_secret()? };
+    let credentials = ServerCredentials::default().with_secret(haulier::random_secret()?);
+    let config = ServerConfig::new(PROTOCOL_ID, credentials.with_token_key(key.clone()));
+    let server = Server::bind("127.0.0.1:0", config)?;
+    let certificate = Certificate::self_signed(["localhost", "127.0.0.1"]);
+    let web = WebServer::start("127.0.0.1:0", certificate, &server)?;
+    let near = over(profile, seed, server.local_addr())?;
+    let url = format!("https://{}/", over(profile, seed, web.local_addr())?);
+
+    let ticket = server.ticket(&[near])?.ok_or("the server has a secret")?;
+    let wrong = TicketAccess::Secret(Secret::from_bytes([7; 32]));
+    let wrong = Ticket::new(vec![near], PROTOCOL_ID, wrong)?.to_text();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
+    let token = |issued, expiry| {
+        let claims = TokenClaims::new(issued, expiry, TokenServers::Every);
+        haulier::issue_token(&key, PROTOCOL_ID, &claims).map(|token| token.to_text())
+    };
+    let (token, expired) = (token(now, now + 600)?, token(now - 60, now - 1)?);
+
+    let (said, commands) = mpsc::channel();
+    let waker = server.waker();
+    thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            let _over = said.send(line);
+            waker.wake_by_ref();
+        }
+        std::process::exit(0);
+    });
+    let text = ticket.to_text();
+    let limit =
+        profile.map_or(Duration::ZERO, |it| join_limit(&it.link(), world.data().len() as u64));
+    let (hashes, invited) = (web.certificate_hashes(), text.clone());
+    let line = http::invitation(&url, &hashes, &text);
+    let web = std::sync::Arc::new(web);
+    let of_site = std::sync::Arc::clone(&web);
+    let invite = move || http::invitation(&url, &of_site.certificate_hashes(), &invited);
+    let site = http::serve(0, page.into(), invite)?;
+    println!(
+        r#"{{"site":"http://{site}/","invitation":{line},"wrong":"{wrong}","token":"{token}","expired":"{expired}","limit_ms":{:.1}}}"#,
+        limit.as_secs_f64() * 1e3
+    );
+    loop {
+        if let Some((id, event)) = server.wait(Duration::from_secs(3600))? {
+            match event {
+                ServerEvent::Connecting { .. } => drop(server.send_block(id, &world)),
+                // What one says, all hear, and again as a packet.
+                ServerEvent::Connection(Event::Message { data, channel }) => {
+                    for other in server.connections() {
+                        let order = haulier::Order::Ordered;
+                        let _gone = server.send_message_on(other, channel, order, data.clone());
+                    }
+                }
+                ServerEvent::Connection(Event::Packet { data, .. }) => {
+                    let _gone = server.send_packet(id, data);
+                }
+                _ => {}
+            }
+        }
+        for command in commands.try_iter() {
+            match command.as_str() {
+                "native" => drop(thread::spawn({
+                    let (text, world) = (text.clone(), world.clone());
+                    move || match native(&text, &world) {
+                        Ok(took) => println!(r#"{{"native_ms":{:.1}}}"#, took.as_secs_f64() * 1e3),
+                        Err(error) => println!(r#"{{"error":"{error}"}}"#),
+                    }
+                })),
+                "close" => {
+                    for id in server.connections() {
+                        server.close(id, CloseCode(300), "kicked");
+                    }
+                }
+                "renew" => web.renew_certificate(),
+                "gone" => std::process::exit(0),
+                "stats" => println!(
+                    r#"{{"stats":"{:?} {:?} {:?}"}}"#,
+                    web.stats(),
+                    server.gateway().stats(),
+                    server
+                        .connections()
+                        .iter()
+                        .map(|&id| server.connection_stats(id))
+                        .collect::<Vec<_>>()
+                ),
+                other => println!(r#"{{"error":"no such command: {other}"}}"#),
+            }
+        }
+    }
+}
+
+/// Joins natively, and says how long it took from the first call to the whole block.
+fn native(ticket: &str, world: &Block) -> Result<Duration, Box<dyn Error + Send + Sync>> {
+    let began = Instant::now();
+    let client = Client::connect(Connect::try_from(ticket)?)?;
+    while let Some(event) = client.wait(Duration::from_secs(60))? {
+        match event {
+            Event::Block { data, .. } if data == world.data() => return Ok(began.elapsed()),
+            Event::Closed(reason) => return Err(reason.to_string().into()),
+            _ => {}
+        }
+    }
+    Err("nothing came for a minute".into())
+}

@@ -1,0 +1,24 @@
+//! The face for Bevy: a workspace of its own, for Bevy is 120 crates and asks for a newer Rust.
+//!
+//! Bevy 0.20 states Rust 1.97.1, and compiles with the one of `rust-toolchain.toml`, so Cargo is told to go
+//! on. Nothing is built of AWS-LC, whose C code would be compiled a second time here: what the face does with
+//! blocks and messages is the same with either cipher.
+
+use crate::ci::{Shell, Stop};
+
+const WORKSPACE: &str = "--manifest-path bevy/Cargo.toml";
+const AS_HERE: &str = "--locked --ignore-rust-version --no-default-features";
+
+/// A directory of its own, in which it keeps nobody else from building.
+const BUILT: &str = "bevy";
+
+/// Lints it, runs its tests, and plays its game, of which a picture is left.
+pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
+    shell.cargo(&format!("fmt --check {WORKSPACE}"))?;
+    let built = shell.workspace.target.join(BUILT).display().to_string();
+    let cargo = |arguments: &str| shell.cargo_with(&[("CARGO_TARGET_DIR", &built)], arguments);
+    cargo(&format!("clippy {WORKSPACE} {AS_HERE} --all-targets -- -D warnings"))?;
+    cargo(&format!("test {WORKSPACE} {AS_HERE}"))?;
+    let picture = shell.workspace.target.join("bevy-crowd.svg").display().to_string();
+    cargo(&format!("run {WORKSPACE} {AS_HERE} --example crowd -- --svg {picture}"))
+}

@@ -1,0 +1,61 @@
+//! The module for Python: its wheel, and its tests in an environment of its own.
+//!
+//! ```text
+//! python/src -> maturin -> target/python/wheels -> target/python/env <- pytest, mypy
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use crate::ci::{Shell, Stop};
+
+/// What builds the wheel and tries it, in the versions that are known to do. They come from Python's
+/// registry.
+const TOOLS: &str = "maturin==1.16.0 pytest==9.2.0 mypy==2.4.1";
+
+/// What makes environments, which Debian has apart.
+const ENVIRONMENTS: &str = "python3-venv";
+
+/// Builds the wheel, installs it, and runs its tests against the program that `cargo test` has built.
+pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
+    let folder = shell.workspace.target.join("python");
+    let python = environment(shell, &folder.join("env"))?;
+    let python = python.display();
+    let wheels = folder.join("wheels");
+    if wheels.exists() {
+        std::fs::remove_dir_all(&wheels)
+            .map_err(|error| format!("{}: {error}", wheels.display()))?;
+    }
+    // As `cargo test` builds, so that of libraries what is the same is not built again.
+    let build = "-m maturin build --profile dev --locked --quiet --manifest-path python/Cargo.toml";
+    let to = wheels.display();
+    shell.command(&format!("{python} {build} --interpreter {python} --out {to}"), &[])?;
+    let pip = "-m pip install --quiet --disable-pip-version-check";
+    let install = "--no-index --force-reinstall --find-links";
+    shell.command(&format!("{python} {pip} {install} {to} haulier"), &[])?;
+    let program = shell.tested_program()?.display().to_string();
+    let tests = format!("{python} -B -m pytest python --rootdir python");
+    shell.command(&tests, &[("HAULIER_PROGRAM", &program)])?;
+    let cache = folder.join("mypy");
+    let types = "--config-file python/pyproject.toml python/tests python/examples";
+    shell.command(&format!("{python} -m mypy --cache-dir {} {types}", cache.display()), &[])?;
+    shell.command(&format!("{python} -m mypy.stubtest haulier"), &[])
+}
+
+/// The Python of an environment with the tools in it.
+fn environment(shell: &Shell<'_>, folder: &Path) -> Result<PathBuf, Stop> {
+    let python = folder.join("bin/python");
+    let names = TOOLS.split(' ').filter_map(|tool| tool.split('=').next());
+    let imports: Vec<String> = names.map(|name| format!("__import__('{name}')")).collect();
+    let has_tools = format!("{} -c {}", python.display(), imports.join(","));
+    if !shell.succeeds(&has_tools) {
+        let make = format!("-m venv --clear {}", folder.display());
+        if !shell.succeeds(&format!("python3 {make}")) {
+            shell.debian_python(ENVIRONMENTS, &make)?;
+        }
+        let install = "-m pip install --quiet --disable-pip-version-check";
+        shell
+            .command(&format!("{} {install} {TOOLS}", python.display()), &[])
+            .map_err(|_| Stop::Skipped(format!("{TOOLS} could not be installed")))?;
+    }
+    Ok(python)
+}

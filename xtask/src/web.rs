@@ -1,0 +1,106 @@
+//! Browsers as players: the client for a page, the example around it, and their test.
+//!
+//! ```text
+//! web/client (wasm32) -> playground-bindgen -> target/web/site <- web/client/js, web/page
+//! web/server (WebTransport) and its examples: a workspace of its own, built in target/web
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::ci::{Shell, Stop};
+
+const TARGET: &str = "wasm32-unknown-unknown";
+
+/// What the test of the page needs of Debian.
+const BROWSER: &str = "chromium chromium-driver python3-selenium";
+
+/// How the machine of a page is built.
+#[derive(Clone, Copy)]
+enum Engine {
+    /// As a site serves it.
+    Fast,
+    /// As tests are: in a third of the time, and slower by ten.
+    Quick,
+}
+
+/// Builds the page and a server with it, and runs that.
+pub(crate) fn run(shell: &Shell<'_>) -> Result<(), Stop> {
+    let site = build(shell, Engine::Fast)?;
+    let program = example(shell, "world")?;
+    println!("$ {} {}", program.display(), site.display());
+    let status = Command::new(program).arg(site).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("the example ended: {status}").into()),
+        Err(error) => Err(format!("the example: {error}").into()),
+    }
+}
+
+/// Tests the server, and the page in a browser, beside native players.
+pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
+    let (manifest, target) = ("web/Cargo.toml", own_target(shell));
+    let own = format!("--locked --manifest-path {manifest} --target-dir {}", target.display());
+    shell.cargo(&format!("fmt --check --all --manifest-path {manifest}"))?;
+    shell.cargo(&format!("test {own} -p haulier-web"))?;
+    let site = build(shell, Engine::Quick)?;
+    let program = example(shell, "trial")?;
+    let script = format!("web/page_test.py {} {}", program.display(), site.display());
+    shell.debian_python(BROWSER, &script)
+}
+
+/// Measures joins of the page and of a native player over emulated links, for docs/PERFORMANCE.md.
+pub(crate) fn measure(shell: &Shell<'_>) -> Result<(), Stop> {
+    let site = build(shell, Engine::Fast)?;
+    let program = example(shell, "trial")?;
+    let script = format!("web/measure.py {} {}", program.display(), site.display());
+    shell.debian_python(BROWSER, &script)
+}
+
+fn own_target(shell: &Shell<'_>) -> PathBuf {
+    shell.workspace.target.join("web")
+}
+
+/// An example of the server, as `cargo test` builds it.
+fn example(shell: &Shell<'_>, name: &str) -> Result<PathBuf, Stop> {
+    let target = own_target(shell);
+    let own = format!("--manifest-path web/Cargo.toml --target-dir {}", target.display());
+    shell.cargo(&format!("build --locked {own} -p haulier-web --example {name}"))?;
+    Ok(target.join("debug/examples").join(name))
+}
+
+/// The directory with all that a page needs.
+fn build(shell: &Shell<'_>, engine: Engine) -> Result<PathBuf, Stop> {
+    shell.need_target(TARGET)?;
+    let (profile, directory) = match engine {
+        Engine::Fast => ("page", "page"),
+        Engine::Quick => ("dev", "debug"),
+    };
+    let target = own_target(shell);
+    let own = format!("--locked --manifest-path web/Cargo.toml --target-dir {}", target.display());
+    let what = "-p haulier-web-client --lib";
+    shell.cargo(&format!("build {own} {what} --profile {profile} --target {TARGET}"))?;
+    let engine = target.join(TARGET).join(directory).join("haulier_web_client.wasm");
+    let site = target.join("site");
+    fs::create_dir_all(&site).map_err(|error| broken(&site, &error))?;
+    let bindgen = "run --locked --manifest-path crates/playground/bindgen/Cargo.toml";
+    shell.cargo(&format!("{bindgen} -- {} {}", engine.display(), site.display()))?;
+    for source in ["web/client/js", "web/page"] {
+        copy_all(&shell.workspace.root.join(source), &site)?;
+    }
+    Ok(site)
+}
+
+fn copy_all(from: &Path, to: &Path) -> Result<(), Stop> {
+    for file in fs::read_dir(from).map_err(|error| broken(from, &error))?.flatten() {
+        let file = file.path();
+        let copied = fs::copy(&file, to.join(file.file_name().unwrap_or_default()));
+        copied.map_err(|error| broken(&file, &error))?;
+    }
+    Ok(())
+}
+
+fn broken(path: &Path, error: &std::io::Error) -> Stop {
+    format!("{}: {error}", path.display()).into()
+}
