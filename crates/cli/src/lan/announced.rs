@@ -79,8 +79,8 @@ fn service(name: &str, local: SocketAddr, record: &Record) -> mdns_sd::Result<Se
     Ok(service)
 }
 
-/// A host name of the server's own, beside which the system may announce its own: two programs that answer for
-/// one name take it from each other.
+/// A host name of the server's own, beside which the system may announce its own: two programs that answer
+/// for one name take it from each other.
 fn host_label(name: &str, local: SocketAddr) -> String {
     let mut hasher = Hasher::new();
     hasher.update(name.as_bytes()).update(local.to_string().as_bytes());

@@ -53,8 +53,8 @@ fn scoped(ip: &ScopedIp) -> (IpAddr, u32) {
     }
 }
 
-/// Those that a server can have, each once: first of the LAN, then others, then those that mean nothing without
-/// their interface, and last this host itself.
+/// Those that a server can have, each once: first of the LAN, then others, then those that mean nothing
+/// without their interface, and last this host itself.
 pub(super) fn addresses(ips: impl Iterator<Item = (IpAddr, u32)>, port: u16) -> Vec<SocketAddr> {
     if port == 0 {
         return Vec::new();

@@ -3,8 +3,8 @@
 //!
 //! What is heard is a claim: everybody on the network can say anything. It says where a server might be, and
 //! never who it is. That is the matter of the handshake, with what lets the client in: a ticket, a token, a
-//! secret. Text from the network is shown without what a terminal would obey, and whatever is heard is bounded
-//! here.
+//! secret. Text from the network is shown without what a terminal would obey, and whatever is heard is
+//! bounded here.
 
 mod announced;
 mod found;
@@ -109,8 +109,8 @@ fn not_found(name: &str, found: &[Found], wait: Duration) -> String {
         others => format!(" (there are {})", others.join(", ")),
     };
     format!(
-        "no server called {} was heard on this network for {} s{others}: is it started with --lan, and on the \
-         same network? {}",
+        "no server called {} was heard on this network for {} s{others}: is it started with --lan, and on \
+         the same network? {}",
         show_words(name),
         wait.as_secs_f64(),
         why_silent(),
@@ -119,8 +119,8 @@ fn not_found(name: &str, found: &[Found], wait: Duration) -> String {
 
 fn why_silent() -> String {
     format!(
-        "Guest networks often carry nothing between their hosts, and firewalls have to let UDP port {MDNS_PORT} \
-         through. An address does as well"
+        "Guest networks often carry nothing between their hosts, and firewalls have to let UDP port \
+         {MDNS_PORT} through. An address does as well"
     )
 }
 

@@ -13,7 +13,7 @@ pub(super) fn why_not_public(ip: Ipv4Addr) -> Option<String> {
     }
     if ip.is_private() {
         return Some(format!(
-            "its address {ip} is private: there is another router in front of it, which would have to map, too"
+            "its address {ip} is private: there is another router in front of it, which has to map, too"
         ));
     }
     let is_none = a == 0

@@ -70,8 +70,8 @@ pub(super) enum Held {
 }
 
 impl Router {
-    /// Asks for a mapping to `inside`, of the same port if it is free. UPnP is searched for meanwhile, and asked
-    /// for nothing if it is not needed.
+    /// Asks for a mapping to `inside`, of the same port if it is free. UPnP is searched for meanwhile, and
+    /// asked for nothing if it is not needed.
     pub(super) fn ask(self, inside: SocketAddrV4) -> Result<Held, Why> {
         let search = thread::spawn(move || self.search());
         let pcp = match self.gateway {
@@ -91,8 +91,8 @@ impl Router {
         let seconds = SEARCH.as_secs();
         let text = match self.gateway {
             Some(gateway) => format!(
-                "{gateway} answers neither PCP, NAT-PMP nor UPnP within {seconds} s: these may be switched on \
-                 in its settings, or forward the UDP port there by hand and say --address"
+                "{gateway} answers neither PCP, NAT-PMP nor UPnP within {seconds} s: these may be switched off \
+                 in its settings; or forward the UDP port there by hand, and say --address"
             ),
             None => format!(
                 "no router answers a search by UPnP within {seconds} s, and this host has no default route \

@@ -124,7 +124,8 @@ fn upnp(at: Ipv4Addr, public: [u8; 4], tell: Sender<Asked>) {
             let request = read_request(&mut stream);
             let body = page(&request, public, &tell);
             let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nContent-Length: {}\r\nConnection: close\r\n\
+                 \r\n",
                 body.len()
             );
             stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
@@ -161,7 +162,8 @@ fn page(request: &str, public: [u8; 4], tell: &Sender<Asked>) -> String {
     let soap = |name: &str, inside: &str| {
         format!(
             "<?xml version=\"1.0\"?><s:Envelope xmlns:s=\"http://schemas.xmlsoap.org/soap/envelope/\">\
-             <s:Body><u:{name}Response xmlns:u=\"{SERVICE}\">{inside}</u:{name}Response></s:Body></s:Envelope>"
+             <s:Body><u:{name}Response xmlns:u=\"{SERVICE}\">{inside}</u:{name}Response></s:Body>\
+             </s:Envelope>"
         )
     };
     if request.starts_with("GET /router.xml") {
