@@ -95,7 +95,7 @@ enum haulier_event_kind
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-  // No event: what a function writes that has none.
+  // No event: what a function writes that has none. The other fields mean nothing then.
   HAULIER_EVENT_NONE = 0,
   // At a server: a client with valid credentials asks to join. It may be sent to at once. To turn it away,
   // close the connection. Fields: data (its request), has_token and the fields of the token.
@@ -132,7 +132,7 @@ enum haulier_event_kind
   HAULIER_EVENT_MESSAGE_ACKED = 15,
   // A channel whose queue was full has room again. Fields: channel.
   HAULIER_EVENT_MESSAGE_WRITABLE = 16,
-  // A packet was received. Fields: number (the newer packet has the higher one), data.
+  // A packet was received. Fields: number, data.
   HAULIER_EVENT_PACKET = 17,
   // A packet of this end arrived; this is certain. Fields: number.
   HAULIER_EVENT_PACKET_ACKED = 18,
@@ -571,7 +571,8 @@ typedef struct haulier_event {
   // How long it may still take, in ms. UINT64_MAX: not known.
   uint64_t estimate_ms;
   // The number of a message on its channel, as haulier_client_send_message_on() gave it, or of a packet,
-  // as haulier_client_send_packet() did.
+  // as haulier_client_send_packet() did. Those of packets have 16 bits, and 0 follows 65535: of two, a is
+  // the newer one if (int16_t)(a - b) is above 0.
   uint64_t number;
   // The client's id in its token; 0: none.
   uint64_t client_id;
@@ -1810,4 +1811,4 @@ haulier_result haulier_server_local_address(const struct haulier_server *server,
 
 #endif  /* HAULIER_H */
 
-/* Made of sources with the sum b6846423b782a185; the lines above have e00c6a3992cd3f56. */
+/* Made of sources with the sum 09a5f467aeac1e4b; the lines above have c5344ab5bbec6a4a. */

@@ -1,8 +1,11 @@
 //! Events: what is polled, and what it holds until it is freed.
 //!
-//! The invariant: an event whose kind is not `HAULIER_EVENT_NONE` holds two `Bytes` in its `owned` field, to
-//! which its pointers point; one that is `NONE` holds nothing. So a received block is handed on without a
-//! copy, and freeing an event a second time does nothing.
+//! The invariant: an event whose kind is not `HAULIER_EVENT_NONE` holds one `Bytes` in its `owned` field, or
+//! two (`holds_two`), to which its pointers point; one that is `NONE` holds nothing. So a received block
+//! is handed on without a copy, and freeing an event a second time does nothing.
+//!
+//! Events are filled where C wants them. They have some 300 bytes: to make them elsewhere and move them two
+//! or three times took a tenth of a microsecond, a twentieth of what a message costs in all.
 
 use core::ffi::c_char;
 use core::mem::{align_of, size_of};
@@ -10,17 +13,16 @@ use core::ptr::null;
 use core::time::Duration;
 
 use bytes::Bytes;
-use haulier::{CloseReason, Event, RefusalCode, TokenClaims, TokenRate};
+use haulier::{CloseReason, ConnectionId, Event, RefusalCode, ServerEvent, TokenClaims, TokenRate};
 
-use crate::memory::put_if_wanted;
-use crate::result::{Failure, border, haulier_result};
+use crate::result::{Failure, haulier_result};
 use haulier_result::HAULIER_OK;
 
 /// What an event is. Later versions may have more kinds: ignore those that you do not know.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum haulier_event_kind {
-    /// No event: what a function writes that has none.
+    /// No event: what a function writes that has none. The other fields mean nothing then.
     HAULIER_EVENT_NONE = 0,
     /// At a server: a client with valid credentials asks to join. It may be sent to at once. To turn it away,
     /// close the connection. Fields: data (its request), has_token and the fields of the token.
@@ -57,7 +59,7 @@ pub enum haulier_event_kind {
     HAULIER_EVENT_MESSAGE_ACKED = 15,
     /// A channel whose queue was full has room again. Fields: channel.
     HAULIER_EVENT_MESSAGE_WRITABLE = 16,
-    /// A packet was received. Fields: number (the newer packet has the higher one), data.
+    /// A packet was received. Fields: number, data.
     HAULIER_EVENT_PACKET = 17,
     /// A packet of this end arrived; this is certain. Fields: number.
     HAULIER_EVENT_PACKET_ACKED = 18,
@@ -168,7 +170,8 @@ pub struct haulier_event {
     /// How long it may still take, in ms. UINT64_MAX: not known.
     pub estimate_ms: u64,
     /// The number of a message on its channel, as haulier_client_send_message_on() gave it, or of a packet,
-    /// as haulier_client_send_packet() did.
+    /// as haulier_client_send_packet() did. Those of packets have 16 bits, and 0 follows 65535: of two, a is
+    /// the newer one if (int16_t)(a - b) is above 0.
     pub number: u64,
     /// The client's id in its token; 0: none.
     pub client_id: u64,
@@ -207,73 +210,51 @@ pub unsafe extern "C" fn haulier_event_free(event: *mut haulier_event) {
     if event.is_null() {
         return;
     }
-    border(|| {
-        // SAFETY: not null, and an event of this thread's, as the caller promises. The kind is read as the
-        // number that it is, for C may have written any.
-        unsafe {
-            if (&raw const (*event).kind).cast::<i32>().read() != HAULIER_EVENT_NONE as i32 {
-                let owned = (&raw mut (*event).owned).cast::<Bytes>();
-                let held = (owned.read(), owned.add(1).read());
-                event.write(haulier_event::none());
-                drop(held);
-            }
+    // SAFETY: not null, and an event of this thread's, as the caller promises. The kind is read as the number
+    // that it is, for C may have written any; what it holds is dropped once, for then it is NONE. Dropping
+    // bytes does not panic, so this needs no border.
+    unsafe {
+        let kind = (&raw mut (*event).kind).cast::<i32>();
+        if kind.read() == HAULIER_EVENT_NONE as i32 {
+            return;
         }
-        Ok(HAULIER_OK)
-    });
+        let holds_two = holds_two(kind.read());
+        kind.write(HAULIER_EVENT_NONE as i32);
+        (*event).data = null();
+        (*event).data_bytes = 0;
+        let owned = (&raw mut (*event).owned).cast::<Bytes>();
+        owned.drop_in_place();
+        if holds_two {
+            owned.add(1).drop_in_place();
+        }
+    }
+}
+
+/// Whether an event of this kind has more bytes than its data.
+const fn holds_two(kind: i32) -> bool {
+    kind == HAULIER_EVENT_CONNECTING as i32 || kind == HAULIER_EVENT_CLOSED as i32
 }
 
 impl haulier_event {
-    pub(crate) const fn none() -> Self {
-        Self {
-            kind: HAULIER_EVENT_NONE,
-            result: HAULIER_OK,
-            connection: 0,
-            data: null(),
-            data_bytes: 0,
-            text: null(),
-            tag: 0,
-            received_bytes: 0,
-            length_bytes: 0,
-            offset_bytes: 0,
-            rate_bps: 0,
-            estimate_ms: 0,
-            number: 0,
-            client_id: 0,
-            max_rate_bps: 0,
-            min_rate_bps: 0,
-            user_data: null(),
-            user_data_bytes: 0,
-            block: 0,
-            handle: 0,
-            code: 0,
-            place: 0,
-            channel: 0,
-            has_token: 0,
-            digest: [0; 32],
-            reserved: [0; 4],
-            owned: haulier_owned { words: [0; 8] },
-        }
-    }
-
     /// The request of a client.
-    pub(crate) fn connecting(connection: u64, request: Bytes, token: Option<TokenClaims>) -> Self {
-        let mut event = Self { kind: HAULIER_EVENT_CONNECTING, connection, ..Self::none() };
+    fn connecting(&mut self, request: Bytes, token: Option<TokenClaims>) {
+        self.kind = HAULIER_EVENT_CONNECTING;
         let rate = |rate: Option<TokenRate>| rate.map_or(0, TokenRate::bps);
         let mut user_data = Bytes::new();
         if let Some(claims) = token {
-            event.has_token = 1;
-            event.client_id = u64::from_le_bytes(claims.client_id);
-            (event.max_rate_bps, event.min_rate_bps) =
-                (rate(claims.max_rate), rate(claims.min_rate));
+            self.has_token = 1;
+            self.client_id = u64::from_le_bytes(claims.client_id);
+            (self.max_rate_bps, self.min_rate_bps) = (rate(claims.max_rate), rate(claims.min_rate));
             user_data = claims.user_data.into();
-            (event.user_data, event.user_data_bytes) = pointer(&user_data);
+            (self.user_data, self.user_data_bytes) = pointer(&user_data);
         }
-        event.holding(request, user_data)
+        self.hold_beside(user_data);
+        self.hold(request);
     }
 
-    /// An event of a connection; 0 at a client.
-    pub(crate) fn of(connection: u64, event: Event) -> Self {
-        let mut to = Self { connection, ..Self::none() };
+    /// An event of a connection.
+    fn of(&mut self, event: Event) {
+        let to = self;
         let mut bytes = Bytes::new();
         match event {
             Event::Connected => to.kind = HAULIER_EVENT_CONNECTED,
@@ -340,12 +321,12 @@ impl haulier_event {
             }
             Event::AddressChanged => to.kind = HAULIER_EVENT_ADDRESS_CHANGED,
             // One that this interface has no kind for yet, such as of blocks from a source, which it has not.
-            _ => return to,
+            _ => return,
         }
-        to.holding(bytes, Bytes::new())
+        to.hold(bytes);
     }
 
-    fn closed(mut self, reason: &CloseReason) -> Self {
+    fn closed(&mut self, reason: &CloseReason) {
         self.kind = HAULIER_EVENT_CLOSED;
         self.result = reason.kind().into();
         let mut words = Bytes::new();
@@ -359,42 +340,73 @@ impl haulier_event {
         }
         let sentence = Bytes::from(reason.to_string().replace('\0', " ") + "\0");
         self.text = sentence.as_ptr().cast();
-        self.holding(words, sentence)
+        self.hold_beside(sentence);
+        self.hold(words);
     }
 
-    /// Keeps the bytes; the first are its data.
-    fn holding(mut self, data: Bytes, other: Bytes) -> Self {
+    /// Keeps the bytes that are its data.
+    fn hold(&mut self, data: Bytes) {
         (self.data, self.data_bytes) = pointer(&data);
-        let owned = (&raw mut self.owned).cast::<Bytes>();
-        // SAFETY: there is room for two of them, and the place is aligned for them: see the assertions.
-        unsafe {
-            owned.write(data);
-            owned.add(1).write(other);
-        }
-        self
+        // SAFETY: there is room for it, and the place is aligned for it: see the assertions.
+        unsafe { (&raw mut self.owned).cast::<Bytes>().write(data) };
+    }
+
+    /// Keeps other bytes, for the kinds that have some ([`holds_two`]).
+    fn hold_beside(&mut self, other: Bytes) {
+        // SAFETY: as in `hold`, in the second place.
+        unsafe { (&raw mut self.owned).cast::<Bytes>().add(1).write(other) };
     }
 }
 
-/// Writes an event to the caller's memory, or one of kind NONE.
+/// Writes an event of a client to the caller's memory, or one of kind NONE.
 ///
 /// # Safety
-/// `to` is null, or an event can be written there.
-pub(crate) unsafe fn put_event(
+/// An event can be written to `to`.
+pub(crate) unsafe fn put_event(to: *mut haulier_event, event: Option<Event>) -> haulier_result {
+    // SAFETY: the caller's promise.
+    unsafe { put(to, event, |to, event| to.of(event)) }
+}
+
+/// The same of a server.
+///
+/// # Safety
+/// As for [`put_event`].
+pub(crate) unsafe fn put_server_event(
     to: *mut haulier_event,
-    event: Option<haulier_event>,
+    event: Option<(ConnectionId, ServerEvent)>,
 ) -> haulier_result {
-    match event {
-        Some(event) => {
-            // SAFETY: the caller's promise. It was seen not to be null before there was an event.
-            unsafe { put_if_wanted(to, event) };
-            HAULIER_OK
+    let fill = |to: &mut haulier_event, (id, event): (ConnectionId, ServerEvent)| {
+        to.connection = id.to_bits();
+        match event {
+            ServerEvent::Connecting { request, token } => to.connecting(request, token),
+            ServerEvent::Connection(event) => to.of(event),
+            // One that this interface has no kind for yet.
+            _ => {}
         }
-        None => {
-            // SAFETY: the caller's promise.
-            unsafe { put_if_wanted(to, haulier_event::none()) };
-            haulier_result::HAULIER_NOTHING
-        }
-    }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { put(to, event, fill) }
+}
+
+/// # Safety
+/// As for [`put_event`].
+unsafe fn put<T>(
+    to: *mut haulier_event,
+    event: Option<T>,
+    fill: impl FnOnce(&mut haulier_event, T),
+) -> haulier_result {
+    let Some(event) = event else {
+        // SAFETY: the caller's promise.
+        unsafe { (&raw mut (*to).kind).write(HAULIER_EVENT_NONE) };
+        return haulier_result::HAULIER_NOTHING;
+    };
+    // SAFETY: the caller's promise; and zeros are an event: NONE and OK are 0, the rest is numbers and null.
+    let to = unsafe {
+        to.write_bytes(0, 1);
+        &mut *to
+    };
+    fill(to, event);
+    HAULIER_OK
 }
 
 /// Where an event goes must be there before one is taken, or it would be lost.

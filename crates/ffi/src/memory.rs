@@ -15,6 +15,7 @@ use crate::result::{Failure, haulier_result};
 ///
 /// # Safety
 /// `pointer` is null, or points to a `T` that lives, and is not changed but by itself, while the result does.
+#[inline]
 pub(crate) unsafe fn handle<'a, T>(pointer: *const T, name: &str) -> Result<&'a T, Failure> {
     // SAFETY: the caller's promise.
     unsafe { pointer.as_ref() }.ok_or_else(|| is_null(name))
@@ -24,6 +25,7 @@ pub(crate) unsafe fn handle<'a, T>(pointer: *const T, name: &str) -> Result<&'a 
 ///
 /// # Safety
 /// `pointer` is null, or points to so many bytes, which do not change while the result lives.
+#[inline]
 pub(crate) unsafe fn bytes<'a>(
     pointer: *const c_void,
     length: usize,
@@ -37,6 +39,7 @@ pub(crate) unsafe fn bytes<'a>(
 ///
 /// # Safety
 /// As for [`bytes`], of so many `T`.
+#[inline]
 pub(crate) unsafe fn list<'a, T>(
     pointer: *const T,
     count: usize,
@@ -49,7 +52,7 @@ pub(crate) unsafe fn list<'a, T>(
         return Err(is_null(name));
     }
     if count > isize::MAX.unsigned_abs() / size_of::<T>().max(1) {
-        return Err(Failure::usage(format!("`{name}` is said to have {count} elements")));
+        return Err(is_too_long(name, count));
     }
     // SAFETY: not null, no longer than an object may be, and the rest is the caller's promise.
     Ok(unsafe { core::slice::from_raw_parts(pointer, count) })
@@ -237,6 +240,12 @@ fn check_size<T: Versioned>(size: usize) -> Result<(), Failure> {
     )))
 }
 
+#[cold]
+fn is_too_long(name: &str, count: usize) -> Failure {
+    Failure::usage(format!("`{name}` is said to have {count} elements"))
+}
+
+#[cold]
 fn is_null(name: &str) -> Failure {
     Failure::usage(format!("`{name}` is a null pointer"))
 }

@@ -16,6 +16,15 @@ const PACKAGES: &str = "cmake pkg-config";
 const STRICT: &str = "-Wall -Wextra -Wpedantic -Werror -g";
 const SANITIZED: &str = "-fsanitize=address,undefined -fno-sanitize-recover=undefined";
 
+/// What the static library needs of the system.
+const BESIDE: &str = "-lpthread -ldl -lm";
+
+/// Programs that say themselves whether all is well: each feature once, and the shapes of ENet.
+const PROGRAMS: [(&str, &str); 2] = [
+    ("program", "crates/ffi/tests/program.c"),
+    ("enet", "crates/ffi/examples/enet_pair.c crates/ffi/examples/haulier_enet.c"),
+];
+
 /// Where things are while they are tried.
 struct Place {
     prefix: PathBuf,
@@ -42,24 +51,24 @@ pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
     by_cmake(shell, &place)
 }
 
-/// The test program as C and as C++, with the static library; the examples join, sanitized.
+/// The programs as C and as C++, with the static library; the examples join, sanitized.
 fn by_hand(shell: &Shell<'_>, place: &Place) -> Result<(), Stop> {
     let (include, lib) = (place.prefix.join("include"), place.prefix.join("lib"));
-    let program = "crates/ffi/tests/program.c";
-    for (name, compiler) in [("in_c", "cc -std=c11"), ("in_cpp", "c++ -std=c++17 -x c++")] {
-        let made = place.programs.join(name);
-        shell.sh(&format!(
-            "{compiler} {STRICT} {SANITIZED} -I{} {program} -x none {} -o {} -lpthread -ldl -lm",
-            include.display(),
-            lib.join("libhaulier.a").display(),
-            made.display(),
-        ))?;
-        shell.sh(&made.display().to_string())?;
+    for (name, program) in PROGRAMS {
+        for (language, compiler) in [("c", "cc -std=c11"), ("cpp", "c++ -std=c++17 -x c++")] {
+            let made = place.programs.join(format!("{name}_in_{language}"));
+            shell.sh(&format!(
+                "{compiler} {STRICT} {SANITIZED} -I{} {program} -x none {} -o {} {BESIDE}",
+                include.display(),
+                lib.join("libhaulier.a").display(),
+                made.display(),
+            ))?;
+            shell.sh(&made.display().to_string())?;
+        }
     }
     for name in ["join_server", "join_client"] {
         shell.sh(&format!(
-            "cc -std=c99 {STRICT} {SANITIZED} -I{} crates/ffi/examples/{name}.c {} -o {} \
-             -lpthread -ldl -lm",
+            "cc -std=c99 {STRICT} {SANITIZED} -I{} crates/ffi/examples/{name}.c {} -o {} {BESIDE}",
             include.display(),
             lib.join("libhaulier.a").display(),
             place.programs.join(name).display(),

@@ -18,7 +18,7 @@ const UNDERSCORES: usize = 3;
 /// Checks every page, and the tags in every source file.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let idents: BTreeSet<&str> = tree
-        .of_kind(&["rs", "py"])
+        .of_kind(&["rs", "py", "c", "h"])
         .filter_map(|file| file.text.as_deref())
         .flat_map(idents)
         .collect();

@@ -127,7 +127,7 @@ pub unsafe extern "C" fn haulier_client_poll(
         check_event(event)?;
         let polled = client.client.poll()?;
         // SAFETY: an event can be written there, as the caller promises.
-        Ok(unsafe { put_event(event, polled.map(|event| haulier_event::of(0, event))) })
+        Ok(unsafe { put_event(event, polled) })
     })
 }
 
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn haulier_client_wait(
         check_event(event)?;
         let polled = client.client.wait(Duration::from_millis(max_ms.into()))?;
         // SAFETY: an event can be written there, as the caller promises.
-        Ok(unsafe { put_event(event, polled.map(|event| haulier_event::of(0, event))) })
+        Ok(unsafe { put_event(event, polled) })
     })
 }
 

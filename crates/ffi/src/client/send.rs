@@ -156,12 +156,14 @@ pub unsafe extern "C" fn haulier_client_set_urgency(
 }
 
 /// A channel of C.
+#[inline]
 pub(crate) fn channel_of(number: u32) -> Result<u8, Failure> {
     u8::try_from(number)
         .map_err(|_| Failure::usage(format!("{number} is no channel: 0 to 255 are")))
 }
 
 /// A `haulier_order` of C.
+#[inline]
 pub(crate) fn order_of(number: u32) -> Result<Order, Failure> {
     match number {
         0 => Ok(Order::Ordered),

@@ -10,11 +10,11 @@ use core::time::Duration;
 
 use haulier::{
     CloseCode, ConnectionId, EarlierTokens, Identity, Listen, Server, ServerConfig,
-    ServerCredentials, ServerEvent, ServerLimits, TokenAudience, TokenKey, UnknownUplink,
+    ServerCredentials, ServerLimits, TokenAudience, TokenKey, UnknownUplink,
 };
 
 use crate::block::{free, put_box, put_null};
-use crate::event::{check_event, haulier_event, put_event};
+use crate::event::{check_event, haulier_event, put_server_event};
 use crate::memory::{addresses, all_addresses, handle, list, put_text, settings, text};
 use crate::result::{Failure, border, haulier_result, looked};
 use crate::settings::{connection_config, haulier_server_settings, is_inline, size};
@@ -92,9 +92,9 @@ pub unsafe extern "C" fn haulier_server_poll(
         // SAFETY: null or a server, as the caller promises.
         let server = unsafe { handle(server, "server") }?;
         check_event(event)?;
-        let polled = server.server.poll()?.map(of);
+        let polled = server.server.poll()?;
         // SAFETY: an event can be written there, as the caller promises.
-        Ok(unsafe { put_event(event, polled) })
+        Ok(unsafe { put_server_event(event, polled) })
     })
 }
 
@@ -112,9 +112,9 @@ pub unsafe extern "C" fn haulier_server_wait(
         // SAFETY: null or a server, as the caller promises.
         let server = unsafe { handle(server, "server") }?;
         check_event(event)?;
-        let polled = server.server.wait(Duration::from_millis(max_ms.into()))?.map(of);
+        let polled = server.server.wait(Duration::from_millis(max_ms.into()))?;
         // SAFETY: an event can be written there, as the caller promises.
-        Ok(unsafe { put_event(event, polled) })
+        Ok(unsafe { put_server_event(event, polled) })
     })
 }
 
@@ -223,17 +223,6 @@ pub unsafe extern "C" fn haulier_server_finish(
 pub(crate) fn id_of(connection: u64) -> Result<ConnectionId, Failure> {
     let what = || Failure::usage(format!("{connection} was never a connection"));
     ConnectionId::from_bits(connection).ok_or_else(what)
-}
-
-fn of((id, event): (ConnectionId, ServerEvent)) -> haulier_event {
-    match event {
-        ServerEvent::Connecting { request, token } => {
-            haulier_event::connecting(id.to_bits(), request, token)
-        }
-        ServerEvent::Connection(event) => haulier_event::of(id.to_bits(), event),
-        // One that this interface has no kind for yet.
-        _ => haulier_event::none(),
-    }
 }
 
 /// The settings, and what they make of a server.
