@@ -152,6 +152,23 @@ fn read_request(stream: &mut std::net::TcpStream) -> String {
     }
 }
 
+/// The actions, and what each takes in.
+fn description() -> String {
+    let protocol = ["NewRemoteHost", "NewExternalPort", "NewProtocol"];
+    let inside = ["NewInternalPort", "NewInternalClient", "NewEnabled"];
+    let rest = ["NewPortMappingDescription", "NewLeaseDuration"];
+    let action = |name: &str, arguments: &[&str]| {
+        let argument = |name: &&str| {
+            format!("<argument><name>{name}</name><direction>in</direction></argument>")
+        };
+        let arguments: String = arguments.iter().map(argument).collect();
+        format!("<action><name>{name}</name><argumentList>{arguments}</argumentList></action>")
+    };
+    let add = action("AddPortMapping", &[&protocol[..], &inside, &rest].concat());
+    let delete = action("DeletePortMapping", &protocol);
+    format!("<?xml version=\"1.0\"?><scpd><actionList>{add}{delete}</actionList></scpd>")
+}
+
 const SERVICE: &str = "urn:schemas-upnp-org:service:WANIPConnection:1";
 
 fn page(request: &str, public: [u8; 4], tell: &Sender<Asked>) -> String {
@@ -177,9 +194,7 @@ fn page(request: &str, public: [u8; 4], tell: &Sender<Asked>) -> String {
         );
     }
     if request.starts_with("GET /scpd.xml") {
-        return "<?xml version=\"1.0\"?><scpd><actionList><action><name>AddPortMapping</name>\
-                <argumentList/></action></actionList></scpd>"
-            .into();
+        return description();
     }
     if request.contains("#GetExternalIPAddress") {
         let ip = Ipv4Addr::from(public);
