@@ -36,6 +36,7 @@ chapters! {
     own_transport: "own-transport.md",
     bevy: "bevy.md",
     coming_from: "coming-from.md",
+    shell: "shell.md",
     tuning: "tuning.md",
     operating: "operating.md",
     wire: "wire.md",

@@ -60,8 +60,8 @@ def browser() -> webdriver.Chrome:
 class Trial:
     """The server of a test, over a link or none."""
 
-    def __init__(self, link: str = "none", count: int = BYTES, seed: int = 1) -> None:
-        command = [str(TRIAL), str(SITE), link, str(count), str(seed)]
+    def __init__(self, link: str = "none", count: int = BYTES, seed: int = 1, more: str = "") -> None:
+        command = [str(TRIAL), str(SITE), link, str(count), str(seed), *more.split()]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.told = self.line()
 

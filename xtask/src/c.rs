@@ -20,6 +20,10 @@ pub(crate) fn run(shell: &Shell<'_>, prefix: &str) -> Result<(), Stop> {
     let prefix = std::path::absolute(prefix).map_err(|error| format!("{prefix}: {error}"))?;
     shell.cargo("build --locked --release -p haulier-ffi")?;
     install(shell, &shell.workspace.target.join("release"), &prefix)?;
+    // Two thirds of them are for a debugger. Where there is no `strip` they stay.
+    let lib = prefix.join("lib").display().to_string();
+    let _smaller =
+        shell.sh(&format!("strip --strip-debug '{lib}/libhaulier.a' '{lib}/libhaulier.so'"));
     println!("haulier is in {0}; try: PKG_CONFIG_PATH={0}/lib/pkgconfig", prefix.display());
     Ok(())
 }

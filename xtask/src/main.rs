@@ -9,6 +9,7 @@
 //! * [`book`]: the book, its numbers and its links.
 //! * [`c`]: the C interface: its header, what is installed of it, and programs that use it.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
+//! * [`packages`]: what installs: crates for a registry, and a package for Debian.
 //! * [`playground`]: the simulator in a page, and a program with it.
 //! * [`python`]: the module for Python, in an environment of its own.
 //! * [`shell`]: completions, manual pages, the bar.
@@ -23,6 +24,7 @@ mod c;
 mod ci;
 mod corpus;
 mod mends;
+mod packages;
 mod playground;
 mod python;
 mod shell;
@@ -58,6 +60,9 @@ Commands:
   web --measure     how long its joins take over emulated links, beside a native player's
   book              build the book, with the playground in it, to target/book
   book --check      the same, and follow its links, and run the quick commands of its numbers
+  packages          what the crates lack to be published; with --release also what only a release needs
+  packages --check  the same, and Debian's package is built, looked at, installed, tried and removed
+  deb [PROGRAM]     build Debian's package into target/deb, from a release build or this program
   mends [NAME]      take out each mend of a fault (minutes each): an oracle must find what it let in
   mends --list      what they are, and what finds each
 
@@ -109,6 +114,11 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
         ["web", "--measure"] => web::measure(&ci::Shell::new(workspace)),
         ["book"] => book::run(&ci::Shell::new(workspace)),
         ["book", "--check"] => book::check(&ci::Shell::new(workspace)),
+        ["packages"] => packages::check_crates(&ci::Shell::new(workspace)),
+        ["packages", "--check"] => packages::check(&ci::Shell::new(workspace)),
+        ["packages", "--release"] => packages::check_release(&ci::Shell::new(workspace)),
+        ["deb"] => packages::deb(&ci::Shell::new(workspace), None),
+        ["deb", program] => packages::deb(&ci::Shell::new(workspace), Some(program)),
         ["mends"] => Ok(mends::run(workspace, "")?),
         ["mends", "--list"] => {
             mends::list();

@@ -22,7 +22,7 @@ pub(crate) struct Package {
     pub(crate) manifest: String,
     /// Whether it says that it needs no operating system: the category `no-std`.
     pub(crate) is_no_std: bool,
-    /// Whether it is a library that may be published.
+    /// Whether it is a library that may be published, and promises its API.
     pub(crate) is_public_library: bool,
     /// The oldest Rust that it promises to work with.
     pub(crate) rust_version: Option<String>,
@@ -97,7 +97,9 @@ fn package(json: &Value) -> Option<Package> {
         name: json["name"].as_str()?.to_owned(),
         manifest: json["manifest_path"].as_str()?.to_owned(),
         is_no_std: has(&json["categories"], "no-std"),
-        is_public_library: may_be_published && targets.iter().any(|t| has(&t["kind"], "lib")),
+        is_public_library: may_be_published
+            && targets.iter().any(|t| has(&t["kind"], "lib"))
+            && json["metadata"]["haulier"]["promises-api"] != false,
         rust_version: json["rust_version"].as_str().map(str::to_owned),
     })
 }
@@ -121,11 +123,18 @@ mod tests {
              "categories": ["no-std"], "targets": [{"kind": ["test"]}, {"kind": ["lib"]}],
              "rust_version": "1.88"},
             {"name": "program", "manifest_path": "/p/Cargo.toml", "publish": null, "categories": [],
-             "targets": [{"kind": ["bin"]}]}
+             "targets": [{"kind": ["bin"]}]},
+            {"name": "lab", "manifest_path": "/l/Cargo.toml", "publish": null, "categories": [],
+             "targets": [{"kind": ["lib"]}], "metadata": {"haulier": {"promises-api": false}}}
         ]}"#;
         let packages = packages_in(metadata.as_bytes()).unwrap();
         let said = packages.iter().map(|p| (&*p.name, p.is_no_std, p.is_public_library));
-        let expected = [("core", true, true), ("program", false, false), ("tool", false, false)];
+        let expected = [
+            ("core", true, true),
+            ("lab", false, false),
+            ("program", false, false),
+            ("tool", false, false),
+        ];
         assert!(said.eq(expected));
         assert_eq!(packages[0].rust_version.as_deref(), Some("1.88"));
         assert!(packages_in(b"{}").is_err());

@@ -115,6 +115,18 @@ fn a_text_that_is_no_ticket_is_a_reason_to_leave() {
     assert_eq!(entered(&client), [Idle, Joining, Left]);
 }
 
+/// A join that fails at once, in mid-play: its states are passed through all the same.
+#[test]
+fn a_bad_ticket_in_mid_play_ends_the_play_and_is_joined_with() {
+    let mut ends = playing();
+    ends.client.world_mut().commands().join("haulier1:nonsense");
+    ends.client.world_mut().flush();
+    ends.until_state(HaulierState::Left);
+    assert_eq!(ends.reason().kind, ErrorKind::Credentials);
+    use HaulierState::{Idle, Joining, Left, Playing};
+    assert_eq!(entered(&ends.client), [Idle, Joining, Playing, Joining, Left]);
+}
+
 #[test]
 fn leaving_is_heard_by_the_server_and_one_can_join_again() {
     let mut ends = playing();

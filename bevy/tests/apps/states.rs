@@ -8,7 +8,7 @@ use bevy_haulier::prelude::*;
 use bevy_state::app::StatesPlugin;
 use bevy_state::prelude::*;
 
-use crate::support::{Ends, bytes, config, ends, entered, seen, server_app, state, ticket};
+use crate::support::{Ends, Gifts, bytes, config, ends, entered, seen, server_app, state, ticket};
 
 #[test]
 fn a_join_passes_through_its_states_and_counts_its_bytes() {
@@ -102,13 +102,17 @@ fn an_inserted_client_joins_and_a_removed_one_leaves() {
 /// A client that is replaced in mid-play: the new one joins, and nothing of the old one is taken for its.
 #[test]
 fn a_client_that_replaces_another_joins_anew() {
-    let mut ends = ends(vec![named_block("world", bytes(50_000))], &["world"]);
+    let gifts = vec![named_block("world", bytes(50_000)), named_block("news", "old")];
+    let mut ends = ends(gifts, &["world"]);
     ends.join();
     ends.until_state(HaulierState::Playing);
+    ends.server.insert_resource(Gifts(vec![named_block("world", bytes(70_000))]));
     ends.join();
     ends.until("it joins anew", |ends| state(&ends.client) == HaulierState::Joining);
-    assert_eq!(ends.client.world().resource::<JoinProgress>().fraction(), 0.0);
+    let world = ends.load::<BlockBytes>("haulier://world");
     ends.until_state(HaulierState::Playing);
+    assert_eq!(ends.asset(&world).map(|world| world.len()), Some(70_000));
+    assert_eq!(ends.client.world().resource::<JoinProgress>().length_bytes, 70_000);
     ends.until("the old one is gone", |ends| ends.clients().len() == 1);
 }
 

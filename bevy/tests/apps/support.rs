@@ -11,8 +11,8 @@ use bevy_reflect::TypePath;
 use bevy_state::app::StatesPlugin;
 use bevy_state::prelude::*;
 
-/// Frames after which a test has failed: some ten seconds at least, however fast the machine is.
-const MAX_FRAMES: usize = 1_000_000;
+/// Frames after which a test has failed: some seconds at least, however fast the machine is.
+const MAX_FRAMES: usize = 300_000;
 
 /// An asset that reads its bytes with a loader of its own: lines of text, none of which is `damaged`.
 #[derive(Asset, TypePath, Debug, PartialEq)]

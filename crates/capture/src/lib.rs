@@ -27,3 +27,8 @@ pub use opener::{Opened, Opener, Sealed};
 pub use reader::{CaptureError, CaptureReader, Packet};
 pub use train::train;
 pub use writer::CaptureWriter;
+
+/// The example of the README is compiled and run as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

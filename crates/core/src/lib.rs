@@ -47,3 +47,8 @@ pub use rtt::RttEstimator;
 pub use sequence::{Sequence, Sequence32, SequenceNumber};
 pub use sequence_buffer::{PACKET_WINDOW, SequenceBuffer};
 pub use time::Instant;
+
+/// The example of the README is compiled and run as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

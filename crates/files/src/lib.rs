@@ -53,3 +53,8 @@ pub use progress::Progress;
 pub use quota::InboxQuota;
 pub use ranges::{MAX_WIRE_RANGES, Ranges};
 pub use tag::{BlockTag, MAX_FILE_BYTES, PART_UNIT};
+
+/// The example of the README is compiled and run as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -95,4 +95,5 @@ pub use net::{
 /// The pages with programs in them: their code is compiled and run as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/OWN-TRANSPORT.md")]
+#[doc = include_str!("../README.md")]
 mod pages {}

@@ -34,3 +34,8 @@ pub mod scenes;
 pub mod share;
 #[cfg(feature = "files")]
 pub mod transfers;
+
+/// The example of the README is compiled and run as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -108,3 +108,8 @@ pub(crate) use haulier_core::{
     BitSet, DatagramBuffer, RttEstimator, SendBudget, chunk, debug_as, fragment, settings, time,
 };
 pub use platform::{AesSupport, Platform};
+
+/// The example of the README is compiled and run as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

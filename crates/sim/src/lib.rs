@@ -62,3 +62,8 @@ pub use rng::{Probability, Rng};
 pub use shaping::{Excess, RateChange, TokenBucket};
 pub use trace::Trace;
 pub use world::{Access, HostId, SegmentId, Sight, Stage, World, address};
+
+/// The example of the README is compiled and run as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -44,3 +44,8 @@ pub use system::{has_aes, max_datagram_bytes, receive_buffer_bytes, seed};
 pub use tokio::Readiness;
 pub use wait::{Interest, wait};
 pub use wake_up::WakeUp;
+
+/// The example of the README is compiled and run as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -48,3 +48,8 @@ pub use subject::Subject;
 pub use view::View;
 pub use watch::Watch;
 pub use web::Site;
+
+/// The example of the README is compiled and run as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

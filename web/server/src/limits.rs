@@ -21,6 +21,9 @@ pub struct WebLimits {
     /// A session over which the player sends nothing of haulier's for so long is closed: its connection has
     /// ended. Default 30 s, twice the idle timeout of a connection.
     pub idle: Duration,
+    /// QUIC's own congestion control holds datagrams back, beneath haulier's: to be measured. Default false.
+    #[doc(hidden)]
+    pub has_quic_congestion_control: bool,
 }
 
 impl Default for WebLimits {
@@ -30,6 +33,7 @@ impl Default for WebLimits {
             sessions_per_prefix: 256,
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(30),
+            has_quic_congestion_control: false,
         }
     }
 }

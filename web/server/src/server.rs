@@ -191,9 +191,10 @@ fn hashes_of(certificate: &Certificate, identity: &Identity) -> Vec<[u8; 32]> {
     hash.into_iter().collect()
 }
 
-fn config(at: SocketAddr, identity: Identity) -> ServerConfig {
+fn config(at: SocketAddr, identity: Identity, limits: &WebLimits) -> ServerConfig {
     let builder = ServerConfig::builder().with_bind_address(at);
-    builder.with_custom_transport(identity, transport::config()).build()
+    let transport = transport::config(limits.has_quic_congestion_control);
+    builder.with_custom_transport(identity, transport).build()
 }
 
 /// The thread's life.
@@ -206,7 +207,7 @@ fn serve(
     started: &mpsc::Sender<io::Result<SocketAddr>>,
 ) {
     runtime.block_on(async {
-        let opened = Endpoint::server(config(at, identity));
+        let opened = Endpoint::server(config(at, identity, &common.limits));
         let opened = opened.and_then(|endpoint| Ok((endpoint.local_addr()?, endpoint)));
         let (local, endpoint) = match opened {
             Ok((local, endpoint)) => (Ok(local), endpoint),
@@ -241,7 +242,7 @@ async fn renew(endpoint: &Endpoint<endpoint_side::Server>, at: SocketAddr, commo
     // The next time will do: the one before it is valid for another week.
     let Ok(identity) = common.certificate.identity().await else { return };
     let hashes = hashes_of(&common.certificate, &identity);
-    if endpoint.reload_config(config(at, identity), false).is_ok() {
+    if endpoint.reload_config(config(at, identity, &common.limits), false).is_ok() {
         *common.hashes() = hashes;
     }
 }

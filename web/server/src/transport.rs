@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use wtransport::quinn::congestion::{Controller, ControllerFactory};
 use wtransport::quinn::{IdleTimeout, TransportConfig, VarInt};
 
-/// Bytes of a UDP datagram: what IPv6 carries everywhere (1280), less its header and UDP's. A datagram of
-/// haulier has 1200, and QUIC puts up to 25 round it: flags, packet number, frame type, session, tag.
-const DATAGRAM_BYTES: u16 = 1232;
+/// Bytes of a UDP datagram: as Chromium sends itself, so that no path that it can use is too narrow. A
+/// datagram of haulier has 1200, and QUIC puts up to 49 round it: flags, connection id, packet number, tag,
+/// frame, session.
+const DATAGRAM_BYTES: u16 = 1250;
 
 /// Bytes that may wait for the thread of QUIC: the queue of a carried peer.
 const SEND_BUFFER_BYTES: usize = 512 << 10;
@@ -22,19 +23,21 @@ const SEND_BUFFER_BYTES: usize = 512 << 10;
 /// A connection of QUIC that is silent for so long is over. Chromium's own limit is 30 s.
 const IDLE: Duration = Duration::from_secs(30);
 
-pub(crate) fn config() -> TransportConfig {
+pub(crate) fn config(has_own_control: bool) -> TransportConfig {
     let mut config = TransportConfig::default();
     config
         .initial_mtu(DATAGRAM_BYTES)
         .min_mtu(DATAGRAM_BYTES)
         // More is never asked for, and a probe costs bandwidth that a join waits for.
         .mtu_discovery_config(None)
-        .congestion_controller_factory(Arc::new(Factory))
         .datagram_send_buffer_size(SEND_BUFFER_BYTES)
         .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
         // HTTP/3 has three streams each way, and a session one. A page has no use for more.
         .max_concurrent_bidi_streams(VarInt::from_u32(2))
         .max_concurrent_uni_streams(VarInt::from_u32(4));
+    if !has_own_control {
+        config.congestion_controller_factory(Arc::new(Factory));
+    }
     config
 }
 

@@ -75,6 +75,13 @@ impl<'a> Shell<'a> {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
+    /// Runs a program of this machine.
+    pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> Result<(), Stop> {
+        let mut command = self.workspace.command(program);
+        command.args(arguments);
+        run(command, &format!("{program} {}", arguments.join(" ")))
+    }
+
     /// Runs the cargo of another toolchain, which is installed first if need be, in a directory of its
     /// own: two toolchains in one would rebuild each other's work.
     pub(crate) fn cargo_of(&self, toolchain: &str, arguments: &str) -> Result<(), Stop> {

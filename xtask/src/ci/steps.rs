@@ -207,6 +207,12 @@ pub(super) const STEPS: &[Step] = &[
         run: |shell| soak(shell, "--layers files --transfers 100 --seed 1"),
     },
     Step {
+        name: "packages",
+        proves: "crates could be published; Debian's package installs, serves, completes and is gone",
+        lane: Lane::Runs,
+        run: crate::packages::check,
+    },
+    Step {
         name: "second",
         proves: "the second program, from STANDARD-1 alone, makes the golden bytes and transfers",
         lane: Lane::Runs,

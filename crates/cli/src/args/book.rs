@@ -1,5 +1,5 @@
-//! The commands in the book, read as this program reads them: a page that shows one which is not there, or
-//! with a flag that is not there, fails here.
+//! The commands in the book and on the page of this package, read as this program reads them: a page that
+//! shows one which is not there, or with a flag that is not there, fails here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ const VALUES: [(&str, &str); 3] = [
 ];
 
 /// Programs of others that the book runs.
-const OTHERS: [&str; 7] = ["curl", "mkdir", "sysctl", "tar", "tshark", "wireshark", "xdg-open"];
+const OTHERS: [&str; 8] =
+    ["curl", "mkdir", "sudo", "sysctl", "tar", "tshark", "wireshark", "xdg-open"];
 
 /// The root of the repository.
 fn root() -> PathBuf {
@@ -105,7 +106,7 @@ fn check_cargo(words: &[&str]) -> Result<(), String> {
             if is_there { Ok(()) } else { Err(format!("there is no cargo xtask {name}")) }
         }
         ["install", "--path", path, ..] if root().join(path).join("Cargo.toml").exists() => Ok(()),
-        ["test" | "build" | "bench", ..] => Ok(()),
+        ["test" | "build" | "bench", ..] | ["install", "haulier-cli"] => Ok(()),
         _ => Err(format!("cargo {} is not known here", words.join(" "))),
     }
 }
@@ -114,13 +115,14 @@ fn check_cargo(words: &[&str]) -> Result<(), String> {
 fn every_command_of_the_book_is_one_that_there_is() {
     let mut count = 0;
     let mut wrong = Vec::new();
-    for file in fs::read_dir(root().join("book/src")).unwrap() {
-        let path = file.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    let chapters = fs::read_dir(root().join("book/src")).unwrap().map(|file| file.unwrap().path());
+    // And the page of this package on a registry.
+    for path in chapters.chain([root().join("crates/cli/README.md")]) {
+        let name = path.strip_prefix(root()).unwrap().display().to_string();
         for (number, line) in shell_lines(&fs::read_to_string(&path).unwrap()) {
             count += 1;
             if let Err(what) = check(&line) {
-                wrong.push(format!("book/src/{name}:{number}: {line}\n{what}"));
+                wrong.push(format!("{name}:{number}: {line}\n{what}"));
             }
         }
     }

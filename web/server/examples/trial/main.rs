@@ -1,10 +1,10 @@
 //! What the tests of the page and the measurements have at the other end: a server for both kinds of players,
 //! each kind over an emulated link, and a native player to compare with.
 //!
-//! `trial PAGE_DIRECTORY LINK BYTES [SEED]` prints a line of JSON with all that a page needs. LINK is a
-//! profile of the simulator (`cable`, `mobile`, ...), or `none`. Commands come as lines: `native` joins
-//! natively, `close` ends all connections with a reason, `renew` makes a new certificate, `gone` ends the
-//! program without a word.
+//! `trial PAGE_DIRECTORY LINK BYTES [SEED [cubic]]` prints a line of JSON with all that a page needs. LINK
+//! is a profile of the simulator (`cable`, `mobile`, ...), or `none`. Commands come as lines: `native` joins
+//! natively, `native-up` sends something after that, `close` ends all connections with a reason, `renew`
+//! makes a new certificate, `gone` ends the program without a word.
 
 #[path = "../world/http.rs"]
 mod http;
@@ -20,16 +20,24 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use haulier::{
-    Block, Client, CloseCode, Connect, Event, Secret, Server, ServerConfig, ServerCredentials,
-    ServerEvent, Ticket, TicketAccess, TokenClaims, TokenKey, TokenServers,
+    Block, Client, CloseCode, Connect, Event, Order, Secret, Server, ServerConfig,
+    ServerCredentials, ServerEvent, Ticket, TicketAccess, TokenClaims, TokenKey, TokenServers,
 };
 use haulier_sim::Profile;
 use haulier_sim::profile::join_limit;
-use haulier_web::{Certificate, WebServer};
+use haulier_web::{Certificate, WebLimits, WebServer};
 
 use relay::Relay;
 
 const PROTOCOL_ID: u64 = 7;
+
+/// Of what a player sends to be measured: the channel, and how much it is.
+const UP: u8 = 9;
+const MESSAGES: u32 = 64;
+const MESSAGE_BYTES: usize = 16 << 10;
+
+/// What the last one begins with.
+const LAST: u8 = 255;
 
 /// The emulated link to this server, or none.
 fn over(
@@ -68,7 +76,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let config = ServerConfig::new(PROTOCOL_ID, credentials.with_token_key(key.clone()));
     let server = Server::bind("127.0.0.1:0", config)?;
     let certificate = Certificate::self_signed(["localhost", "127.0.0.1"]);
-    let web = WebServer::start("127.0.0.1:0", certificate, &server)?;
+    let mut limits = WebLimits::default();
+    // What it costs if QUIC has its own beneath ours.
+    limits.has_quic_congestion_control = rest.get(1).is_some_and(|it| it == "cubic");
+    let web = WebServer::start_with("127.0.0.1:0", certificate, &server, limits)?;
     let near = over(profile, seed, server.local_addr())?;
     let url = format!("https://{}/", over(profile, seed, web.local_addr())?);
 
@@ -108,11 +119,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         if let Some((id, event)) = server.wait(Duration::from_secs(3600))? {
             match event {
                 ServerEvent::Connecting { .. } => drop(server.send_block(id, &world)),
-                // What one says, all hear, and again as a packet.
+                // What is said on this channel is counted, and the last one answered.
+                ServerEvent::Connection(Event::Message { data, channel: UP })
+                    if data.first() == Some(&LAST) =>
+                {
+                    let _gone = server.send_message(id, &b"got it all"[..]);
+                }
+                ServerEvent::Connection(Event::Message { channel: UP, .. }) => {}
+                // What one says, all hear. A packet comes back.
                 ServerEvent::Connection(Event::Message { data, channel }) => {
                     for other in server.connections() {
-                        let order = haulier::Order::Ordered;
-                        let _gone = server.send_message_on(other, channel, order, data.clone());
+                        let _gone =
+                            server.send_message_on(other, channel, Order::Ordered, data.clone());
                     }
                 }
                 ServerEvent::Connection(Event::Packet { data, .. }) => {
@@ -123,9 +141,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         for command in commands.try_iter() {
             match command.as_str() {
-                "native" => drop(thread::spawn({
-                    let (text, world) = (text.clone(), world.clone());
-                    move || match native(&text, &world) {
+                "native" | "native-up" => drop(thread::spawn({
+                    let (text, world, is_up) =
+                        (text.clone(), world.clone(), command == "native-up");
+                    move || match native(&text, &world, is_up) {
                         Ok(took) => println!(r#"{{"native_ms":{:.1}}}"#, took.as_secs_f64() * 1e3),
                         Err(error) => println!(r#"{{"error":"{error}"}}"#),
                     }
@@ -153,15 +172,33 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Joins natively, and says how long it took from the first call to the whole block.
-fn native(ticket: &str, world: &Block) -> Result<Duration, Box<dyn Error + Send + Sync>> {
-    let began = Instant::now();
+/// Joins natively, and says how long it took from the first call to the whole block; or, after that, until
+/// the server had all of a megabyte of messages.
+fn native(
+    ticket: &str,
+    world: &Block,
+    is_up: bool,
+) -> Result<Duration, Box<dyn Error + Send + Sync>> {
+    let mut began = Instant::now();
+    let mut left = 0;
     let client = Client::connect(Connect::try_from(ticket)?)?;
     while let Some(event) = client.wait(Duration::from_secs(60))? {
         match event {
-            Event::Block { data, .. } if data == world.data() => return Ok(began.elapsed()),
+            Event::Block { data, .. } if data == world.data() && !is_up => {
+                return Ok(began.elapsed());
+            }
+            Event::Block { .. } => (began, left) = (Instant::now(), MESSAGES),
+            Event::Message { data, .. } if &data[..] == b"got it all" => return Ok(began.elapsed()),
             Event::Closed(reason) => return Err(reason.to_string().into()),
             _ => {}
+        }
+        while left > 0 {
+            let message = vec![if left == 1 { LAST } else { 0 }; MESSAGE_BYTES];
+            match client.send_message_on(UP, Order::Ordered, message) {
+                Ok(_number) => left -= 1,
+                // It is told when there is room again.
+                Err(_full) => break,
+            }
         }
     }
     Err("nothing came for a minute".into())
