@@ -51,7 +51,7 @@ pub(crate) fn list(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
         return Err(Failure::Usage(what.into()));
     }
     let wait = connect.lan.wait;
-    say_looking("", wait, report);
+    say_looking("servers ", wait, report);
     let found = look(wait, |_| false)?;
     report.finish_bar();
     let fields = json!({

@@ -166,7 +166,7 @@ impl Host<'_> {
         let record = Record {
             version: Some(Record::VERSION),
             lets_in: Some(lets_in),
-            files: u32::try_from(files).ok(),
+            files: Some(files),
             takes_files: self.inbox.is_some(),
             identity: None,
         };
