@@ -68,6 +68,23 @@ pub(crate) fn find(
     Ok(Access { peer, ..access })
 }
 
+/// The same at a server that was heard of on the local network: that says where it is, and not what lets the
+/// client in, or who the server has to be.
+pub(crate) fn on_lan(
+    ticket: Option<&str>,
+    addresses: &[SocketAddr],
+    args: &ConnectArgs,
+    peer: &'static str,
+) -> Result<Access, Failure> {
+    let mut access = match ticket.map(str::trim) {
+        None => at(addresses, args)?,
+        Some(text) if text.starts_with(TOKEN_PREFIX) => by_token(parse_token(text)?, addresses)?,
+        Some(text) => by_ticket(text)?,
+    };
+    access.connect.servers = addresses.to_vec();
+    Ok(Access { peer, ..access })
+}
+
 /// The ticket or token where none is an argument: from a file, or from the variable.
 pub(crate) fn elsewhere(args: &ConnectArgs) -> Result<Option<Zeroizing<String>>, Failure> {
     if let Some(path) = &args.ticket_file {

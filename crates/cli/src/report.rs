@@ -203,6 +203,11 @@ impl Report {
         }
     }
 
+    /// Several lines that were asked for, on standard error.
+    pub(crate) fn picture(&self, lines: &str) {
+        self.to_terminal(lines);
+    }
+
     /// A line on standard error, beside the bar.
     fn to_terminal(&self, line: &str) {
         self.bar.borrow_mut().clear();

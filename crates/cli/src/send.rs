@@ -25,6 +25,7 @@ use crate::failure::Failure;
 use crate::fetch::outcome::pace;
 use crate::files;
 use crate::interrupt;
+use crate::lan;
 use crate::library;
 use crate::look::{self, Look};
 use crate::report::Report;
@@ -40,11 +41,18 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     look::check(&args.look, false, report)?;
     let (paths, ticket) = split(args)?;
+    if args.connect.lan.lan == Some(None) {
+        let what = "to which server? --lan=NAME says it, and `haulier fetch --lan` lists them";
+        return Err(Failure::Usage(what.into()));
+    }
     if args.name.is_some() && paths.len() != 1 {
         return Err(Failure::Usage("--name is for one file: there are several".into()));
     }
     let library = Arc::new(library::load(&paths, args.name.as_deref(), report)?);
-    let mut access = access::find(&ticket, &args.connect, PEER, report)?;
+    let mut access = match &args.connect.lan.lan {
+        Some(Some(server)) => lan::find(server, &args.connect, PEER, report)?,
+        _ => access::find(&ticket, &args.connect, PEER, report)?,
+    };
     access.connect.request = Request::Put.to_bytes();
     access.connect.copies = args.connect.copies;
     access.connect.max_time_in_line = args.connect.max_wait;
@@ -95,7 +103,13 @@ fn split(args: &SendArgs) -> Result<(Vec<PathBuf>, Zeroizing<String>), Failure> 
         Some((last, others)) if access::is_source(last) => (Some(last), others),
         _ => (None, &args.what[..]),
     };
+    let is_named = args.connect.lan.lan.is_some();
     let ticket = match (last, &args.connect.ticket_file) {
+        (Some(_), _) if is_named => {
+            let what = "with --lan=NAME there are only files, and no TICKET: --ticket-file has one";
+            return Err(Failure::Usage(what.into()));
+        }
+        (None, _) if is_named => String::new().into(),
         (Some(_), Some(_)) => {
             let what = "with --ticket-file there are only files, and no TICKET";
             return Err(Failure::Usage(what.into()));

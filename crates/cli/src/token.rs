@@ -12,6 +12,7 @@ use crate::access::TOKEN_PREFIX;
 use crate::args::{IssueArgs, ShowArgs, TokenArgs, TokenCommand};
 use crate::failure::Failure;
 use crate::keys;
+use crate::qr;
 use crate::report::Report;
 use crate::units::show_words;
 
@@ -23,6 +24,7 @@ pub(crate) fn run(args: &TokenArgs, report: &Report) -> Result<(), Failure> {
 }
 
 fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
+    qr::check(&args.qr, report)?;
     let key = keys::read_token_key(&args.token_key, args.key_files)?;
     let issued_unix = unix_time()?;
     // A token of less than a second would have expired when it is printed.
@@ -39,6 +41,7 @@ fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
     }
     let text = Zeroizing::new(token.to_text());
     let mut fields = json!({ "ok": true, "expires_unix": claims.expiry_unix });
+    qr::show(&args.qr, &text, report)?;
     match &args.output {
         Some(path) => {
             keys::write_private(Some(path), &text)?;

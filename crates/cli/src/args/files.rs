@@ -9,9 +9,9 @@ use clap::{ArgGroup, ValueEnum, ValueHint};
 use haulier::Urgency;
 use haulier_files::packing::Packing;
 
-use super::LookArgs;
 use super::haulier1::{FilesWireArgs, KeyFilesArgs};
 use super::trace::TraceArgs;
+use super::{AnnounceArgs, LanArgs, LookArgs, MapArgs, QrArgs};
 use crate::units;
 
 /// Where a server waits, and who is let in: of `serve` and `recv`.
@@ -67,6 +67,15 @@ pub(crate) struct ListenArgs {
     pub(crate) workers: Option<u16>,
 
     #[command(flatten)]
+    pub(crate) announce: AnnounceArgs,
+
+    #[command(flatten)]
+    pub(crate) map: MapArgs,
+
+    #[command(flatten)]
+    pub(crate) qr: QrArgs,
+
+    #[command(flatten)]
     pub(crate) key_files: KeyFilesArgs,
 
     #[command(flatten)]
@@ -118,6 +127,9 @@ pub(crate) struct ConnectArgs {
     /// With --secret-file: the public key that the server must prove to have the private one of.
     #[arg(long, value_name = "FILE", requires = "secret_file")]
     pub(crate) identity_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) lan: LanArgs,
 
     #[command(flatten)]
     pub(crate) key_files: KeyFilesArgs,
@@ -267,6 +279,9 @@ Examples:
   haulier serve world.bin --once | ssh host 'haulier fetch -'
   tar c maps | haulier serve - --name maps.tar          a pipe: for the first client that asks
   haulier serve world.bin --token-key match.key         for a matchmaker's tokens
+  haulier serve maps/ --lan=kitchen --open              for everybody on a network you trust
+  haulier serve world.bin --qr                          the ticket for a camera, too
+  haulier serve world.bin --map-port                    for others than those behind your router
   haulier serve --inbox replays/ --most 2G --most-each 100M";
 
 #[derive(Debug, clap::Args)]
@@ -322,7 +337,10 @@ Examples:
   HAULIER_TICKET=haulier1:AaB... haulier fetch       the arguments do not show the secret
   haulier fetch --ticket-file ticket -o - | tar x
   haulier fetch 192.0.2.7:4016 --open                from a server that takes everybody
-  haulier fetch 192.0.2.7:4016 --token-file token";
+  haulier fetch 192.0.2.7:4016 --token-file token
+  haulier fetch --lan                                which servers are on this network
+  haulier fetch --lan=kitchen --open                 all that one of them has
+  haulier fetch --lan=kitchen --ticket-file ticket   from there only if it is the ticket's server";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SEND_HELP)]
@@ -363,7 +381,8 @@ Examples:
   haulier send maps/ mods/ haulier1:AaB...           directories, with all that is in them
   tar c maps | haulier send - haulier1:AaB... --name maps.tar
   HAULIER_TICKET=haulier1:AaB... haulier send world.bin
-  haulier send world.bin 192.0.2.7:4016 --open       to a `recv --open`";
+  haulier send world.bin 192.0.2.7:4016 --open       to a `recv --open`
+  haulier send world.bin --lan=kitchen --open        to a `recv --open --lan=kitchen`";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = RECV_HELP)]

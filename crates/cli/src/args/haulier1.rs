@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Subcommand, ValueHint};
 
+use super::QrArgs;
 use crate::units;
 
 /// The application's number of `serve`, `fetch`, `send` and `recv`, which both ends must know: "haulfile".
@@ -126,6 +127,9 @@ pub(crate) struct IssueArgs {
     /// JSON.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) qr: QrArgs,
 
     #[command(flatten)]
     pub(crate) key_files: KeyFilesArgs,

@@ -9,9 +9,12 @@ mod haulier1;
 mod inspect;
 mod join;
 mod joiners;
+mod lan;
 mod links;
 mod look;
 mod playground;
+mod port_mapping;
+mod qr;
 mod recorded;
 mod scope;
 mod shell;
@@ -30,9 +33,12 @@ pub(crate) use join::{
     CallArgs, EndArgs, JoinArgs, JoinKind, PeerArgs, PeerCommand, PeerCredentials,
 };
 pub(crate) use joiners::JoinersArgs;
+pub(crate) use lan::{AnnounceArgs, LanArgs};
 pub(crate) use links::LinksArgs;
 pub(crate) use look::LookArgs;
 pub(crate) use playground::PlaygroundArgs;
+pub(crate) use port_mapping::{MapArgs, MapWhen};
+pub(crate) use qr::QrArgs;
 pub(crate) use recorded::RecordedArgs;
 pub(crate) use scope::ScopeArgs;
 pub(crate) use shell::{CompletionsArgs, ManArgs};
@@ -142,6 +148,24 @@ pub(crate) struct DemoArgs {
     /// The file to send; by default a made-up world of 256 KiB.
     pub(crate) file: Option<PathBuf>,
 
+    /// Show three senders side by side on the same link, each alone: haulier/1, the article's, and a slow
+    /// start as TCP does it. They are computed in virtual time and played with the map of their slices; a pipe
+    /// gets the numbers. Of a file only the size counts, of up to 1 MiB.
+    #[arg(long, conflicts_with_all = ["wire", "tui", "view", "burst", "no_burst", "timeout"])]
+    pub(crate) compare: bool,
+
+    /// The same in slow motion: so many times slower, by default 10.
+    #[arg(
+        long,
+        value_name = "TIMES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "10",
+        conflicts_with_all = ["wire", "tui", "view", "burst", "no_burst", "timeout"],
+        value_parser = clap::value_parser!(u32).range(1..=1000)
+    )]
+    pub(crate) slow: Option<u32>,
+
     /// What the two ends speak: `haulier1` is a player who joins a server, with a handshake and encryption;
     /// `article` is a bare run of chunks, with a map of its slices.
     #[arg(long, default_value = "haulier1")]
@@ -191,6 +215,13 @@ pub(crate) struct DemoArgs {
     /// Give up after this many seconds without progress.
     #[arg(long, value_name = "S", default_value = "15", value_parser = units::seconds)]
     pub(crate) timeout: Duration,
+}
+
+impl DemoArgs {
+    /// Whether senders are shown side by side.
+    pub(crate) const fn is_compared(&self) -> bool {
+        self.compare || self.slow.is_some()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

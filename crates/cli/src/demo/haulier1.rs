@@ -220,7 +220,8 @@ fn conclude(
          the physical limit of this link is {:.0} ms, with the time of the request: {ratio:.2} x\n\
          {} slices were sent, {} of them repair slices and {} again; \
          {lost} lost on the way, {full} at the full queue\n\
-         {} crossed the link, both ways, headers included\nblake3 {}",
+         {} crossed the link, both ways, headers included\nblake3 {}\n\
+         beside two other senders, in slow motion: haulier demo --slow",
         in_millis(joined.connect),
         in_millis(joined.total),
         in_millis(limit),

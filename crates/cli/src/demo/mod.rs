@@ -2,9 +2,10 @@
 //! process. One command, no set-up, and the result beside the physical limit.
 //!
 //! `haulier1` is a player that joins a server, `article` the bare run of chunks of the articles' wire; here
-//! is what both have in common.
+//! is what both have in common. `compare` sends nothing: it plays what three senders do in virtual time.
 
 mod article;
+mod compare;
 mod haulier1;
 mod map;
 
@@ -33,6 +34,9 @@ pub(crate) fn run(args: &DemoArgs, report: &Report) -> Result<(), Failure> {
     let data = data(args)?;
     let link = link(args);
     announce(args, &link, data.len(), report);
+    if args.is_compared() {
+        return compare::run(args, &link, data.len(), report);
+    }
     match args.wire {
         Wire::Haulier1 => haulier1::run(args, &link, &data, report),
         Wire::Article if args.look.tui || args.look.view.is_some() => Err(Failure::Usage(

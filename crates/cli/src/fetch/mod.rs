@@ -24,6 +24,7 @@ use crate::failure::Failure;
 use crate::files::{self, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
 use crate::interrupt;
 use crate::keys;
+use crate::lan;
 use crate::look::{self, Look};
 use crate::report::Report;
 use crate::target::Target;
@@ -38,11 +39,13 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 const FAREWELL_TURN: Duration = Duration::from_millis(1);
 
 pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
+    if args.connect.lan.lan == Some(None) {
+        return lan::list(args, report);
+    }
     look::check(&args.look, args.output.as_os_str() == "-", report)?;
     // What cannot be stored is reported before a request is sent.
     let target = if args.list { None } else { Some(Target::find(&args.output)?) };
-    let (source, name) = source(args)?;
-    let mut access = access::find(&source, &args.connect, "`haulier serve`", report)?;
+    let (mut access, name) = find(args, report)?;
     if args.list && name.is_some() {
         return Err(Failure::Usage("--list lists all files: leave out the NAME".into()));
     }
@@ -91,6 +94,22 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     fetch.conclude(times)
 }
 
+/// What should run at the other end.
+const PEER: &str = "`haulier serve`";
+
+/// What lets the client in, and the name of what is wanted.
+fn find(args: &FetchArgs, report: &Report) -> Result<(Access, Option<String>), Failure> {
+    let Some(Some(server)) = &args.connect.lan.lan else {
+        let (source, name) = source(args)?;
+        return Ok((access::find(&source, &args.connect, PEER, report)?, name));
+    };
+    if args.name.is_some() || args.source.as_deref().is_some_and(access::is_source) {
+        let what = "with --lan=NAME there can only be the name of a file, and no TICKET";
+        return Err(Failure::Usage(what.into()));
+    }
+    Ok((lan::find(server, &args.connect, PEER, report)?, args.source.clone()))
+}
+
 /// The text that says where to go, and the name of what is wanted.
 fn source(args: &FetchArgs) -> Result<(Zeroizing<String>, Option<String>), Failure> {
     let (first, second) = (args.source.clone(), args.name.clone());
@@ -111,7 +130,7 @@ fn source(args: &FetchArgs) -> Result<(Zeroizing<String>, Option<String>), Failu
         Some(first) => Ok((first.into(), second)),
         None => match access::elsewhere(&args.connect)? {
             Some(ticket) => Ok((ticket, None)),
-            None => Err(access::no_ticket("`haulier serve`")),
+            None => Err(access::no_ticket(PEER)),
         },
     }
 }

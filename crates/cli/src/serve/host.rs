@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::files::MAX_BLOCK_BYTES;
 use crate::keygen::new_secret;
 use crate::keys::{self, Kind};
+use crate::port_mapping::Mapping;
 use crate::report::Report;
 use crate::trace::Traces;
 
@@ -36,12 +37,21 @@ pub(crate) struct Traffic {
     pub(crate) has_inbox: bool,
 }
 
-/// A server that listens, where that is, and its ticket if it has one.
+/// A server that listens.
+pub(super) struct Started {
+    pub(super) server: Server,
+    pub(super) local: SocketAddr,
+    pub(super) ticket: Option<Ticket>,
+    /// How others come through the router.
+    pub(super) mapping: Option<Mapping>,
+}
+
+/// Starts a server, with a ticket if its credentials make one.
 pub(super) fn start(
     args: &ListenArgs,
     traffic: Traffic,
     report: &Report,
-) -> Result<(Server, SocketAddr, Option<Ticket>), Failure> {
+) -> Result<Started, Failure> {
     let credentials = credentials(args)?;
     let listen = Listen::bind(args.bind)
         .map_err(|error| Failure::socket(&format!("cannot wait at {}", args.bind), &error))?;
@@ -49,10 +59,13 @@ pub(super) fn start(
         report.warning(&warning);
     }
     let local = listen.local_addr();
-    let reachable = match args.address.is_empty() {
+    let mut reachable = match args.address.is_empty() {
         true => addresses::reachable(local),
         false => args.address.clone(),
     };
+    let mapping = Mapping::ask(&args.map, local, report)?;
+    // Who gets the ticket is outside, or the mapping would not be wanted.
+    reachable.splice(0..0, mapping.as_ref().map(Mapping::external));
     let mut config = config(args, traffic, credentials, reachable.clone());
     let listen = listen.workers(workers(args));
     let listen = Traces::of_server(&args.trace, listen, &mut config.connection, report)?;
@@ -64,7 +77,7 @@ pub(super) fn start(
         report.warning("this system does not divide a port between sockets: there is one worker");
     }
     let ticket = server.ticket(&reachable).map_err(|error| Failure::Usage(error.to_string()))?;
-    Ok((server, local, ticket))
+    Ok(Started { server, local, ticket, mapping })
 }
 
 /// What was decided.

@@ -27,14 +27,17 @@ use serde_json::json;
 
 pub(crate) use self::client::Sender;
 use self::clients::Clients;
+use self::host::Started;
 pub(crate) use self::host::Traffic;
 use crate::args::{ListenArgs, LookArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::files;
 use crate::interrupt;
 use crate::keys;
+use crate::lan::{Announced, LetsIn, Record};
 use crate::library;
 use crate::look::{self, Look};
+use crate::qr;
 use crate::report::Report;
 use crate::target::Target;
 use crate::units::show_bytes;
@@ -105,15 +108,26 @@ impl Host<'_> {
     /// Until it is interrupted, or done.
     pub(crate) fn run(self, report: &Report) -> Result<(), Failure> {
         look::check(self.look, matches!(self.target, Some(Target::Stream(..))), report)?;
-        let (server, local, ticket) = host::start(self.listen, self.traffic, report)?;
+        qr::check(&self.listen.qr, report)?;
+        let Started { server, local, ticket, mapping } =
+            host::start(self.listen, self.traffic, report)?;
         let pool = files::disk_pool(server.waker())?;
+        let is_ticket = ticket.is_some();
         self.announce(local, ticket, report)?;
+        let _announced = match &self.listen.announce.lan {
+            Some(name) => {
+                let record = self.record(is_ticket)?;
+                Some(Announced::start(name.as_deref(), local, &record, report)?)
+            }
+            None => None,
+        };
         let look =
             Look::start(self.look, server.clone(), format!("at {local}").as_str().into(), report)?;
         self.library.iter().for_each(hash_later);
         let timeout = self.timeout;
         let mut clients = Clients::new(&server, self, pool.handle(), look.names(), report);
         while !interrupt::requested() && !clients.is_enough() {
+            mapping.iter().for_each(|mapping| mapping.say_news(report));
             if clients.are_full() {
                 files::wait_for_disk();
                 clients.go_on();
@@ -138,6 +152,28 @@ impl Host<'_> {
                 None => {}
             }
         }
+    }
+
+    /// What is said of it on the local network.
+    fn record(&self, has_ticket: bool) -> Result<Record, Failure> {
+        let lets_in = match (self.listen.open, has_ticket, self.listen.token_key.is_empty()) {
+            (true, ..) => LetsIn::Everybody,
+            (_, true, true) => LetsIn::Tickets,
+            (_, true, false) => LetsIn::TicketsAndTokens,
+            (_, false, _) => LetsIn::Tokens,
+        };
+        let files = self.library.as_ref().map_or(0, |library| library.offer().len());
+        let record = Record {
+            version: Some(Record::VERSION),
+            lets_in: Some(lets_in),
+            files: Some(files),
+            takes_files: self.inbox.is_some(),
+            identity: None,
+        };
+        Ok(match &self.listen.identity_file {
+            Some(path) => record.with_identity(&keys::read_public(path, self.listen.key_files)?),
+            None => record,
+        })
     }
 
     fn announce(
@@ -172,6 +208,14 @@ impl Host<'_> {
             ),
         };
         report.event("listening", json!({ "addr": local.to_string(), "ticket": ticket }), &text);
+        match &ticket {
+            Some(ticket) => qr::show(&self.listen.qr, ticket, report)?,
+            None if self.listen.qr.qr.is_some() => report.warning(
+                "there is no ticket to draw: with --open the address is enough, and connect tokens are made \
+                 by `haulier token issue --qr`",
+            ),
+            None => {}
+        }
         // What serving is for: with it others can come.
         match ticket {
             Some(ticket) if !report.is_json() => match self.target.is_some_and(Target::is_stdout) {

@@ -202,3 +202,45 @@ fn a_link_that_is_too_bad_for_a_join_ends_with_a_sentence() {
     let message = haulier(&["demo", "--json", "--loss", "0.99", "--timeout", "0.5"]).error(3);
     assert!(message.contains("nothing got through for 0.5 s"), "{message}");
 }
+
+/// Three senders in virtual time: the same numbers in every run, and those of the playground's engine.
+#[test]
+fn three_senders_are_compared_with_the_limit() {
+    let run = haulier(&["demo", "--compare", "--json"]);
+    let done = run.done();
+    assert!((number(&done, "limit_ms") - 325.9).abs() < 0.2, "{done}");
+    let takes: Vec<Value> =
+        run.events().into_iter().filter(|event| event["event"] == "take").collect();
+    let senders: Vec<&str> = takes.iter().filter_map(|take| take["sender"].as_str()).collect();
+    assert_eq!(senders, ["haulier", "article", "slow-start"]);
+    let scene = haulier(&["playground", "--json", "--scene", done["scene"].as_str().unwrap()]);
+    let played = scene.events().into_iter().filter(|event| event["event"] == "take");
+    for (take, played) in takes.iter().zip(played) {
+        assert_eq!(take["whole_ms"], played["whole_ms"]);
+        assert_eq!(take["sent"], played["sent"]);
+        assert!(number(take, "ratio") >= 1.0 && number(take, "lost") > 0.0, "{take}");
+    }
+    assert!(number(&takes[0], "whole_ms") < number(&takes[1], "whole_ms"), "{takes:?}");
+    assert!(number(&takes[1], "whole_ms") < number(&takes[2], "whole_ms"), "{takes:?}");
+}
+
+#[test]
+fn a_comparison_in_a_pipe_is_a_table_of_the_link_that_was_asked_for() {
+    let run = haulier(&["demo", "--slow", "--rate", "20M", "--rtt", "40", "--loss", "0"]);
+    assert_eq!(run.code, Some(0), "{}", run.what);
+    let words = [
+        "256.0 KiB over a link of 20 Mbit/s, 40 ms round trip, 0.0 % loss",
+        "haulier/1",
+        "the article's sender",
+        "slow start, as TCP",
+        "its physical limit, L, is 147 ms",
+        " 0 lost",
+    ];
+    assert!(words.iter().all(|word| run.text().contains(word)), "{}", run.what);
+    let message = haulier(&["demo", "--compare", "--wire", "article", "--json"]).error(2);
+    assert!(message.contains("--wire"), "{message}");
+    let dir = Dir::new();
+    let large = dir.file("large", &vec![1; (1 << 20) + 1]);
+    let message = haulier(&["demo", &large, "--compare", "--json"]).error_of(2, "usage");
+    assert!(message.contains("bytes from 1 to 1M"), "{message}");
+}

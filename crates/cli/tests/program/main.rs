@@ -13,6 +13,8 @@
 //! * `second`: transfers with the program in another language, `vectors/second`;
 //! * `tokens`: `keygen` and `token`, and that no secret is ever said;
 //! * `kinds`: what is asked and waited for, what sort of error it is, names, `--quiet`, `--verbose`;
+//! * `lan`, `qr`: servers that are found by their name, tickets that are scanned;
+//! * `port_mapping`: what routers are asked for;
 //! * `shell`: completions and manual pages;
 //! * `help`, `json`: what people read and what scripts read, for all commands.
 //!
@@ -45,8 +47,13 @@ mod inbox;
 mod inspect;
 mod json;
 mod kinds;
+mod lan;
 mod pipe;
 mod playground;
+#[cfg(target_os = "linux")]
+mod port_mapping;
+mod qr;
+mod qr_reader;
 mod resume;
 mod second;
 mod serve;

@@ -1,0 +1,34 @@
+//! The arguments about a mapping in the router.
+
+use std::net::Ipv4Addr;
+
+use clap::ValueEnum;
+
+/// Whether a router is asked: of `serve` and `recv`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MapArgs {
+    /// Ask the router to let others through to this port (PCP, NAT-PMP, UPnP), and put its public address into
+    /// the ticket. The mapping is renewed, and removed at the end. Without a router that does it, a warning
+    /// says so; with --map-port=required it is an error.
+    #[arg(
+        long,
+        value_name = "WHEN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "try"
+    )]
+    pub(crate) map_port: Option<MapWhen>,
+
+    /// The router to ask, if it is not the one of the default route.
+    #[arg(long, value_name = "IP", requires = "map_port")]
+    pub(crate) gateway: Option<Ipv4Addr>,
+}
+
+/// What is done without a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MapWhen {
+    /// Go on without.
+    Try,
+    /// End.
+    Required,
+}

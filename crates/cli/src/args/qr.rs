@@ -1,0 +1,12 @@
+//! The argument for a QR code, of what prints a ticket or a token.
+
+use std::path::PathBuf;
+
+/// Whether a QR code is wanted, and where.
+#[derive(Debug, clap::Args)]
+pub(crate) struct QrArgs {
+    /// Draw the ticket, or the token, as a QR code on standard error, too; or write it to a new file, which
+    /// only you may read. Who has the picture has the ticket.
+    #[arg(long, value_name = "FILE.svg", num_args = 0..=1, require_equals = true)]
+    pub(crate) qr: Option<Option<PathBuf>>,
+}
