@@ -149,8 +149,8 @@ pub(crate) struct DemoArgs {
     pub(crate) file: Option<PathBuf>,
 
     /// Show three senders side by side on the same link, each alone: haulier/1, the article's, and a slow
-    /// start as TCP does it. They are computed in virtual time and played with the map of their slices; a pipe
-    /// gets the numbers. Of a file only the size counts, of up to 1 MiB.
+    /// start as TCP does it. They are computed in virtual time and played with the map of their slices; a
+    /// pipe gets the numbers. Of a file only the size counts, of up to 1 MiB.
     #[arg(long, conflicts_with_all = ["wire", "tui", "view", "burst", "no_burst", "timeout"])]
     pub(crate) compare: bool,
 

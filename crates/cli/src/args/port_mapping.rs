@@ -7,9 +7,9 @@ use clap::ValueEnum;
 /// Whether a router is asked: of `serve` and `recv`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MapArgs {
-    /// Ask the router to let others through to this port (PCP, NAT-PMP, UPnP), and put its public address into
-    /// the ticket. The mapping is renewed, and removed at the end. Without a router that does it, a warning
-    /// says so; with --map-port=required it is an error.
+    /// Ask the router to let others through to this port (PCP, NAT-PMP, UPnP), and put its public address
+    /// into the ticket. The mapping is renewed, and removed at the end. Without a router that does it, a
+    /// warning says so; with --map-port=required it is an error.
     #[arg(
         long,
         value_name = "WHEN",

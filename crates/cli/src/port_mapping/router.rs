@@ -91,8 +91,8 @@ impl Router {
         let seconds = SEARCH.as_secs();
         let text = match self.gateway {
             Some(gateway) => format!(
-                "{gateway} answers neither PCP, NAT-PMP nor UPnP within {seconds} s: these may be switched off \
-                 in its settings; or forward the UDP port there by hand, and say --address"
+                "{gateway} answers neither PCP, NAT-PMP nor UPnP within {seconds} s: these may be switched \
+                 off in its settings; or forward the UDP port there by hand, and say --address"
             ),
             None => format!(
                 "no router answers a search by UPnP within {seconds} s, and this host has no default route \
