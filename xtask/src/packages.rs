@@ -1,7 +1,7 @@
 //! What installs: packages for a registry, and Debian's.
 //!
 //! * [`crates`]: what each published crate has to have, and what is in its package;
-//! * [`deb`]: the package for Debian, from a program that is built;
+//! * [`mod@deb`]: the package for Debian, from a program that is built;
 //! * [`notices`]: the licences of the libraries that are in it.
 //!
 //! The step `packages` of CI builds nothing: it packs the program that the tests have built.

@@ -1,5 +1,6 @@
 //! Talking with the router, by what it speaks: PCP or its older form NAT-PMP, otherwise UPnP.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::num::NonZeroU16;
 use std::thread;
@@ -10,7 +11,8 @@ use crab_nat::{
     TimeoutConfig, natpmp, pcp,
 };
 use haulier::ErrorKind;
-use igd_next::{AddPortError, Gateway, PortMappingProtocol, SearchError, SearchOptions};
+use igd_next::aio::tokio::{Tokio, search_gateway};
+use igd_next::{AddPortError, PortMappingProtocol, SearchOptions, aio};
 use tokio::runtime::{Builder, Runtime};
 
 /// How long a mapping is asked for: what a program that is killed leaves behind.
@@ -29,6 +31,9 @@ const SEARCH: Duration = Duration::from_secs(4);
 /// Where a search by UPnP goes: to all routers, or to one.
 const SSDP: Ipv4Addr = Ipv4Addr::new(239, 255, 255, 250);
 const SSDP_PORT: u16 = 1900;
+
+/// A router that speaks UPnP.
+type Gateway = aio::Gateway<Tokio>;
 
 /// What the router shows in its list.
 const DESCRIPTION: &str = "haulier";
@@ -65,8 +70,18 @@ pub(super) struct Summary {
 
 /// A mapping that the router has.
 pub(super) enum Held {
-    Pcp { runtime: Runtime, mapping: Box<PortMapping>, external: Ipv4Addr },
-    Upnp { gateway: Box<Gateway>, inside: SocketAddrV4, external: SocketAddrV4, lifetime_s: u32 },
+    Pcp {
+        runtime: Runtime,
+        mapping: Box<PortMapping>,
+        external: Ipv4Addr,
+    },
+    Upnp {
+        runtime: Runtime,
+        gateway: Box<Gateway>,
+        inside: SocketAddrV4,
+        external: SocketAddrV4,
+        lifetime_s: u32,
+    },
 }
 
 impl Router {
@@ -81,7 +96,7 @@ impl Router {
         match pcp {
             Ok(held) => Ok(held),
             Err(refused) => match search.join() {
-                Ok(Ok(gateway)) => upnp_mapping(gateway, inside),
+                Ok(Some((runtime, gateway))) => upnp_mapping(runtime, gateway, inside),
                 _ => Err(refused.unwrap_or_else(|| self.silent())),
             },
         }
@@ -102,7 +117,8 @@ impl Router {
         Why { kind: ErrorKind::NoAnswer, text }
     }
 
-    fn search(self) -> Result<Gateway, SearchError> {
+    /// `None` if there is none: what is learned meanwhile of other devices says nothing.
+    fn search(self) -> Option<(Runtime, Gateway)> {
         let mut options = SearchOptions::default();
         let to = if self.is_named { self.gateway.unwrap_or(SSDP) } else { SSDP };
         options.broadcast_address = SocketAddr::from((to, SSDP_PORT));
@@ -111,15 +127,16 @@ impl Router {
             self.gateway.filter(|_| self.is_named).map(IpAddr::V4).into_iter().collect();
         options.timeout = Some(SEARCH);
         options.single_search_timeout = Some(SEARCH);
-        igd_next::search_gateway(options)
+        let runtime = runtime().ok()?;
+        let gateway = runtime.block_on(search_gateway(options)).ok()?;
+        Some((runtime, gateway))
     }
 }
 
 /// `Err(None)` if the router says nothing.
 fn pcp_mapping(gateway: Ipv4Addr, inside: SocketAddrV4) -> Result<Held, Option<Why>> {
     let refused = |text: String| Some(Why::refused(text));
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| refused(error.to_string()))?;
+    let runtime = runtime().map_err(|error| refused(error.to_string()))?;
     let port = NonZeroU16::new(inside.port()).ok_or(None)?;
     let options = PortMappingOptions {
         external_port: Some(port),
@@ -141,6 +158,11 @@ fn pcp_mapping(gateway: Ipv4Addr, inside: SocketAddrV4) -> Result<Held, Option<W
             Err(refused(format!("{gateway} does not say its public address: {why}")))
         }
     }
+}
+
+/// Runs in the thread that waits for it, and no longer.
+fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
 }
 
 fn is_silence(error: &MappingFailure) -> bool {
@@ -171,31 +193,35 @@ fn external(
     }
 }
 
-fn upnp_mapping(gateway: Gateway, inside: SocketAddrV4) -> Result<Held, Why> {
+fn upnp_mapping(runtime: Runtime, gateway: Gateway, inside: SocketAddrV4) -> Result<Held, Why> {
     let at = gateway.addr.ip();
     let refused = |text: String| Why::refused(format!("{at} refuses: {text}"));
-    let external = gateway.get_external_ip().map_err(|error| refused(error.to_string()))?;
+    let external = runtime.block_on(gateway.get_external_ip());
+    let external = external.map_err(|error| refused(error.to_string()))?;
     let IpAddr::V4(external) = external else {
         return Err(Why::refused(format!("{at} has an address of IPv6 alone")));
     };
     let (protocol, inner) = (PortMappingProtocol::UDP, SocketAddr::V4(inside));
     let mut lifetime_s = LIFETIME_S;
     let mut port = Ok(inside.port());
-    let mut asked = gateway.add_port(protocol, inside.port(), inner, lifetime_s, DESCRIPTION);
+    let add =
+        |lifetime_s| gateway.add_port(protocol, inside.port(), inner, lifetime_s, DESCRIPTION);
+    let mut asked = runtime.block_on(add(lifetime_s));
     if matches!(asked, Err(AddPortError::OnlyPermanentLeasesSupported)) {
         lifetime_s = 0;
-        asked = gateway.add_port(protocol, inside.port(), inner, lifetime_s, DESCRIPTION);
+        asked = runtime.block_on(add(lifetime_s));
     }
     if let Err(error) = asked {
         port = match error {
-            AddPortError::PortInUse => gateway
-                .add_any_port(protocol, inner, lifetime_s, DESCRIPTION)
-                .map_err(|e| e.to_string()),
+            AddPortError::PortInUse => {
+                let any = gateway.add_any_port(protocol, inner, lifetime_s, DESCRIPTION);
+                runtime.block_on(any).map_err(|error| error.to_string())
+            }
             error => Err(error.to_string()),
         };
     }
     let external = SocketAddrV4::new(external, port.map_err(refused)?);
-    Ok(Held::Upnp { gateway: Box::new(gateway), inside, external, lifetime_s })
+    Ok(Held::Upnp { runtime, gateway: Box::new(gateway), inside, external, lifetime_s })
 }
 
 impl Held {
@@ -226,11 +252,11 @@ impl Held {
                 }
                 Ok(())
             }
-            Self::Upnp { gateway, inside, external, lifetime_s } => {
+            Self::Upnp { runtime, gateway, inside, external, lifetime_s } => {
                 let (protocol, inner) = (PortMappingProtocol::UDP, SocketAddr::V4(*inside));
-                gateway
-                    .add_port(protocol, external.port(), inner, *lifetime_s, DESCRIPTION)
-                    .map_err(|error| error.to_string())
+                let add =
+                    gateway.add_port(protocol, external.port(), inner, *lifetime_s, DESCRIPTION);
+                runtime.block_on(add).map_err(|error| error.to_string())
             }
         }
     }
@@ -241,8 +267,9 @@ impl Held {
             Self::Pcp { runtime, mapping, .. } => {
                 let _heard = runtime.block_on(mapping.try_drop());
             }
-            Self::Upnp { gateway, external, .. } => {
-                let _heard = gateway.remove_port(PortMappingProtocol::UDP, external.port());
+            Self::Upnp { runtime, gateway, external, .. } => {
+                let remove = gateway.remove_port(PortMappingProtocol::UDP, external.port());
+                let _heard = runtime.block_on(remove);
             }
         }
     }
