@@ -17,8 +17,8 @@ use crate::units::show_words;
 /// How long saying goodbye may take. Who does not hear it forgets the server in two minutes.
 const GOODBYE: Duration = Duration::from_millis(500);
 
-/// After a goodbye, which is said twice within a tenth of a second, a name is forgotten in a second (RFC 6762,
-/// 10.1). What is said before that is forgotten with it.
+/// After a goodbye, which is said twice within a tenth of a second, a name is forgotten in a second (RFC
+/// 6762, 10.1). What is said before that is forgotten with it.
 const FORGOTTEN: Duration = Duration::from_millis(1500);
 
 /// A server that is announced, while this lives.
