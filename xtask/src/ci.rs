@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::workspace::Workspace;
-pub(crate) use shell::{Shell, failed};
+pub(crate) use shell::{LINTED, Shell, failed};
 use steps::{Lane, STEPS, Step};
 
 /// Why a step did not pass.

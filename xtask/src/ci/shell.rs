@@ -10,6 +10,14 @@ use crate::workspace::{Workspace, cargo};
 /// The version that is installed where there is none.
 const CARGO_DENY: &str = "0.20.2";
 
+/// The environment in which cargo builds with clippy as the compiler of a workspace's own crates: what is
+/// built is linted, and none of what is under it has to be checked beside that. `cargo clippy` itself does no
+/// other. Optimisations of MIR are left out in those crates.
+pub(crate) const LINTED: [(&str, &str); 2] = [
+    ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
+    ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"),
+];
+
 /// Runs commands in a workspace.
 pub(crate) struct Shell<'a> {
     pub(crate) workspace: &'a Workspace,

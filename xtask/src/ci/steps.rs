@@ -57,7 +57,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "deny",
-        proves: "dependencies, licences and sources are those of deny.toml and deny-no-std.toml",
+        proves: "dependencies, licences and sources are those of the three deny*.toml",
         lane: Lane::Builds,
         run: deny,
     },
@@ -254,6 +254,15 @@ fn deny(shell: &Shell<'_>) -> Result<(), Stop> {
         let config = "--config deny-no-std.toml check bans";
         shell.cargo_deny(&format!("--locked --manifest-path {manifest} {config}"))?;
     }
+    deny_faces(shell, "bans licenses sources")
+}
+
+/// The workspaces of their own from which people take something; benches and fuzz targets stay here.
+fn deny_faces(shell: &Shell<'_>, what: &str) -> Result<(), Stop> {
+    for face in ["bevy", "web"] {
+        let where_it_is = format!("--locked --workspace --manifest-path {face}/Cargo.toml");
+        shell.cargo_deny(&format!("{where_it_is} --config deny-faces.toml check {what}"))?;
+    }
     Ok(())
 }
 
@@ -262,7 +271,8 @@ fn advisories(shell: &Shell<'_>) -> Result<(), Stop> {
     shell
         .cargo_deny("fetch db")
         .map_err(|_| Stop::Skipped("the database of advisories could not be fetched".to_owned()))?;
-    shell.cargo_deny("--locked --workspace check advisories")
+    shell.cargo_deny("--locked --workspace check advisories")?;
+    deny_faces(shell, "advisories")
 }
 
 fn clippy(shell: &Shell<'_>) -> Result<(), Stop> {
