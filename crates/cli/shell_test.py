@@ -1,5 +1,5 @@
 """What `haulier completions` and `haulier man` print, read by the shells and by what formats pages, and the
-bar on a terminal that is made narrower. `python3 shell_test.py PROGRAM`; `cargo xtask ci` runs it."""
+bar and the demos on a terminal. `python3 shell_test.py PROGRAM`; `cargo xtask ci` runs it."""
 
 import fcntl
 import os
@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -126,9 +127,58 @@ def bar(folder):
         server.wait()
 
 
+def shown_by(*arguments):
+    """A command on a terminal of 80 columns: what looks whether words are on its screen, and what ends it."""
+    client, terminal = pty.fork()
+    if client == 0:
+        os.execvpe(PROGRAM, [PROGRAM, *arguments], {**os.environ, "TERM": "xterm-256color"})
+    screen = pyte.Screen(80, 24)
+    stream = pyte.ByteStream(screen)
+    resize(terminal, screen, 80)
+
+    def see(*words):
+        watch(terminal, stream, lambda: all(word in "\n".join(screen.display) for word in words))
+
+    def end():
+        os.kill(client, signal.SIGKILL)
+        os.waitpid(client, 0)
+        os.close(terminal)
+
+    return terminal, see, end
+
+
+def demos():
+    """Both wires draw the map of their slices; slow motion is slow, and keys change it."""
+    for wire, legend in [("haulier1", "▒ on its way"), ("article", "▒ sent")]:
+        _, see, end = shown_by("demo", "--wire", wire, "--rate", "1M")
+        see("chunk 1 of 1   █", legend, "██████", "ETA 0:0")
+        end()
+    terminal, see, end = shown_by("demo", "--slow=50")
+    see("50 times slower", "the article's sender", "slow start, as TCP", "▒▒▒")
+    os.write(terminal, b"-")
+    see("100 times slower")
+    os.write(terminal, b"q")
+    see("the physical limit of this link, L, is 326 ms")
+    end()
+    print("demos: maps on both wires, slow motion")
+
+
+def silence():
+    """A server that does not answer is no blank screen."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        _, see, end = shown_by("fetch", address, "--open")
+        see(f"asking {address}, for up to 10 s", f"no answer from {address} yet: 1 of 10 s")
+        end()
+    print("silence: counted")
+
+
 with tempfile.TemporaryDirectory() as place:
     completions(place)
 with tempfile.TemporaryDirectory() as place:
     pages(place)
 with tempfile.TemporaryDirectory() as place:
     bar(place)
+demos()
+silence()

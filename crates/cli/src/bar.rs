@@ -103,15 +103,8 @@ impl<S: Screen> Bar<S> {
 
     fn draw_now(&mut self, shown: &Shown) {
         let columns = usable(self.screen.columns());
-        let mut lines: Vec<String> = shown
-            .above
-            .lines()
-            .flat_map(|line| {
-                let chars: Vec<char> = line.chars().collect();
-                chars.chunks(columns).map(String::from_iter).collect::<Vec<_>>()
-            })
-            .take(MAX_ABOVE)
-            .collect();
+        let mut lines: Vec<String> =
+            shown.above.lines().flat_map(|line| broken(line, columns)).take(MAX_ABOVE).collect();
         lines.push(line(shown, columns, self.turns));
         self.turns = self.turns.wrapping_add(1);
         let count = lines.len();
@@ -142,6 +135,21 @@ impl<S: Screen> Bar<S> {
 /// The columns that may be used of so many.
 fn usable(columns: usize) -> usize {
     columns.saturating_sub(1 + MAX_SLACK.min(columns / 6)).clamp(1, MAX_COLUMNS)
+}
+
+/// A line in as many as it needs: between words, or in equal parts if there are none, as in a map.
+fn broken(line: &str, columns: usize) -> Vec<String> {
+    let mut left: Vec<char> = line.chars().collect();
+    let mut lines = Vec::new();
+    while left.len() > columns {
+        let space = left[..=columns].iter().rposition(|&c| c == ' ').filter(|&at| at > 0);
+        let end = space.unwrap_or_else(|| left.len().div_ceil(left.len().div_ceil(columns)));
+        lines.push(left.drain(..end).collect::<String>().trim_end().to_owned());
+        let spaces = left.iter().take_while(|&&c| c == ' ').count();
+        left.drain(..spaces);
+    }
+    lines.push(left.into_iter().collect());
+    lines
 }
 
 /// One line, of at most so many columns. What matters least goes first when there is no room.

@@ -172,6 +172,21 @@ fn it_survives_a_resize() {
 }
 
 /// So narrow that nothing fits: it is still one line.
+/// Rows of a map stay below each other, and words whole.
+#[test]
+fn what_is_above_it_is_broken_evenly() {
+    let row = "0123456789".repeat(6) + "0123";
+    let parts = broken(&row, 33);
+    assert_eq!(parts.iter().map(String::len).collect::<Vec<_>>(), [32, 32]);
+    assert_eq!(parts.concat(), row);
+    assert_eq!(
+        broken("chunk 1 of 1   = acked  - waiting", 20),
+        ["chunk 1 of 1   =", "acked  - waiting"]
+    );
+    assert_eq!(broken("", 20), [""]);
+    assert_eq!(broken("ab c", 1), ["a", "b", "c"]);
+}
+
 #[test]
 fn a_terminal_of_one_column_is_drawn_on() {
     for columns in 1..6 {

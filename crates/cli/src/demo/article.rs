@@ -205,8 +205,10 @@ fn conclude(
         "queue_full": counts.there.queue_full + counts.back.queue_full,
     });
     let text = format!(
-        "delivered and verified in {:.0} ms; the physical limit of this link is {:.0} ms: {ratio:.2} x\n\
-         {} slices were sent, {} of them again, and {} acks; {} lost on the way, {} at the full queue\n\
+        "delivered and verified in {:.0} ms\n\
+         the physical limit of this link is {:.0} ms: {ratio:.2} x\n\
+         {} slices were sent, {} of them again, and {} acks\n\
+         {} datagrams were lost on the way, {} at the full queue\n\
          {} crossed the link, both ways, headers included\nblake3 {}",
         in_millis(total),
         in_millis(limit),

@@ -21,7 +21,7 @@ use haulier_sim::profile::join_limit;
 use serde_json::json;
 
 use super::relay::{LinkCounts, Relay};
-use super::{LAST_ACKS, TURN};
+use super::{LAST_ACKS, TURN, map};
 use crate::args::DemoArgs;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -49,9 +49,13 @@ pub(super) fn run(
     let token = token(&key)?;
     let world = Block::new(0, data.clone());
     let (served, server) = spawn_server(&relay, key, &world, config(args, data.len()), &stop)?;
-    let look =
-        Look::start(&args.look, served, Title { text: args.link.name, stays: true }, report)?;
-    let joined = join(args, &relay, token, &world, report);
+    let look = Look::start(
+        &args.look,
+        served.clone(),
+        Title { text: args.link.name, stays: true },
+        report,
+    )?;
+    let joined = join(args, &relay, token, &world, &served, report);
     if joined.is_ok() {
         look.wait();
     }
@@ -125,6 +129,7 @@ fn join(
     relay: &Relay,
     token: ConnectToken,
     world: &Block,
+    server: &Server,
     report: &Report,
 ) -> Result<Joined, Failure> {
     let mut connect = Connect::new(relay.near(), PROTOCOL_ID, Credentials::Token(token));
@@ -150,8 +155,18 @@ fn join(
             _ => {}
         }
         let done = client.receiving().map_or(0, |progress| progress.done);
-        report.progress(done, Some(world.data().len() as u64), Pace::default);
+        report.progress(done, Some(world.data().len() as u64), || Pace {
+            above: sending_map(server),
+            ..Pace::default()
+        });
     }
+}
+
+/// What the server knows of the world's slices; nothing before it sends and after all is there.
+fn sending_map(server: &Server) -> String {
+    let id = server.connections().first().copied();
+    let map = id.and_then(|id| server.with_connection(id, |it| it.sending_map(1))).flatten();
+    map.as_ref().map_or_else(String::new, map::draw_sending)
 }
 
 /// Closes, and lets the link empty itself, so that its counts are those of all of it.
@@ -218,8 +233,8 @@ fn conclude(
     let text = format!(
         "joined after {:.0} ms, delivered and verified in {:.0} ms\n\
          the physical limit of this link is {:.0} ms, with the time of the request: {ratio:.2} x\n\
-         {} slices were sent, {} of them repair slices and {} again; \
-         {lost} lost on the way, {full} at the full queue\n\
+         {} slices were sent, {} of them repair slices and {} again\n\
+         {lost} datagrams were lost on the way, {full} at the full queue\n\
          {} crossed the link, both ways, headers included\nblake3 {}\n\
          beside two other senders, in slow motion: haulier demo --slow",
         in_millis(joined.connect),

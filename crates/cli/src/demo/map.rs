@@ -1,5 +1,6 @@
 //! The map of slices: a character for each, so that one sees the burst, the holes and their repair.
 
+use haulier::proto::connection::{BlockMap, SliceState as Known};
 use haulier_article::chunk::{ChunkSender, SliceState};
 
 /// Slices in a row: 256 make a block of four.
@@ -8,14 +9,30 @@ const ROW: usize = 64;
 /// The chunk in flight as rows of characters, under a line that says which it is.
 pub(super) fn draw(sender: &ChunkSender, sent: usize, chunks: usize) -> String {
     let at = (sent + 1).min(chunks);
-    let mut map = format!("chunk {at} of {chunks}   █ acked  ▒ sent  ▓ sent again  · waiting\n");
-    let states: Vec<SliceState> = sender.slice_states().collect();
-    for row in states.chunks(ROW) {
-        map.extend(row.iter().map(|&state| symbol(state)));
-        map.push('\n');
+    let head = format!("chunk {at} of {chunks}   █ acked  ▒ sent  ▓ sent again  · waiting");
+    rows(head, sender.slice_states().map(symbol).collect())
+}
+
+/// The same of haulier/1, whose sender knows what is missing: of the first chunk that is on its way.
+pub(super) fn draw_sending(map: &BlockMap) -> String {
+    let Some(chunk) = map.open.first() else { return String::new() };
+    let (at, chunks) = (chunk.index + 1, map.chunks);
+    let head = format!("chunk {at} of {chunks}   █ arrived  ▒ on its way  × missing  · to come");
+    rows(head, chunk.states().map(known_symbol).collect())
+}
+
+fn rows(head: String, symbols: Vec<char>) -> String {
+    let rows = symbols.chunks(ROW).map(String::from_iter);
+    [head].into_iter().chain(rows).collect::<Vec<_>>().join("\n")
+}
+
+const fn known_symbol(state: Known) -> char {
+    match state {
+        Known::Arrived => '█',
+        Known::InFlight => '▒',
+        Known::Missing => '×',
+        _ => '·',
     }
-    map.pop();
-    map
 }
 
 const fn symbol(state: SliceState) -> char {

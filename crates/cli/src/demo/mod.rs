@@ -111,7 +111,7 @@ fn announce(args: &DemoArgs, link: &LinkConfig, bytes: usize, report: &Report) {
         "seed": args.seed,
     });
     let text = format!(
-        "{} over a link of {mbit} Mbit/s, {rtt} ms round trip, {:.1} % loss ({}, seed {})",
+        "{} over {mbit} Mbit/s, {rtt} ms round trip, {:.1} % loss ({}, seed {})",
         show_bytes(bytes as u64),
         loss * 100.0,
         args.link.name,

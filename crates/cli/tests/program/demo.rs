@@ -110,7 +110,7 @@ fn as_text_it_compares_with_the_physical_limit() {
     let run = article(&["--link", "cable", "--no-burst", "--budget", "40M"]);
     assert_eq!(run.code, Some(0), "{}", run.what);
     let words = [
-        "256.0 KiB over a link of 50 Mbit/s, 40 ms round trip, 0.1 % loss (cable, seed 1)",
+        "256.0 KiB over 50 Mbit/s, 40 ms round trip, 0.1 % loss (cable, seed 1)",
         "delivered and verified in ",
         "the physical limit of this link is 63 ms",
         " slices were sent, ",
@@ -187,7 +187,7 @@ fn as_text_a_join_is_compared_with_the_physical_limit() {
     let run = haulier(&["demo", "--link", "cable", "--budget", "40M"]);
     assert_eq!(run.code, Some(0), "{}", run.what);
     let words = [
-        "256.0 KiB over a link of 50 Mbit/s, 40 ms round trip, 0.1 % loss (cable, seed 1)",
+        "256.0 KiB over 50 Mbit/s, 40 ms round trip, 0.1 % loss (cable, seed 1)",
         "joined after ",
         "delivered and verified in ",
         "the physical limit of this link is 83 ms, with the time of the request",
@@ -229,11 +229,11 @@ fn a_comparison_in_a_pipe_is_a_table_of_the_link_that_was_asked_for() {
     let run = haulier(&["demo", "--slow", "--rate", "20M", "--rtt", "40", "--loss", "0"]);
     assert_eq!(run.code, Some(0), "{}", run.what);
     let words = [
-        "256.0 KiB over a link of 20 Mbit/s, 40 ms round trip, 0.0 % loss",
+        "256.0 KiB over 20 Mbit/s, 40 ms round trip, 0.0 % loss",
         "haulier/1",
         "the article's sender",
         "slow start, as TCP",
-        "its physical limit, L, is 147 ms",
+        "the physical limit of this link, L, is 147 ms",
         " 0 lost",
     ];
     assert!(words.iter().all(|word| run.text().contains(word)), "{}", run.what);

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use haulier_lab::scenes::{Kind, Outcome, Scene, Sender, Take};
 use haulier_sim::LinkConfig;
+use ratatui::backend::Backend as _;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use serde_json::{Value, json};
 
@@ -27,8 +28,8 @@ const FRAME: Duration = Duration::from_millis(33);
 /// The slowest: a millisecond lasts a second.
 const MAX_SLOW: u32 = 1000;
 
-/// A bar of the table, at the slowest sender.
-const BAR: f64 = 40.0;
+/// A bar of the table, at the slowest sender: a line has 80 columns at most.
+const BAR: f64 = 36.0;
 
 pub(super) fn run(
     args: &DemoArgs,
@@ -137,7 +138,8 @@ fn table(takes: &[Take], scene: &Scene) -> String {
         ));
     }
     lines.push(format!(
-        "each alone on the link, in virtual time, with the same losses; its physical limit, L, is {:.0} ms",
+        "each alone on the link, in virtual time, with the same losses\n\
+         the physical limit of this link, L, is {:.0} ms",
         in_millis(limit)
     ));
     lines.join("\n")
@@ -159,6 +161,8 @@ fn play(args: &DemoArgs, scene: &Scene, takes: &[Take]) -> Result<(), Failure> {
     };
     let mut terminal = ratatui::try_init().map_err(failed)?;
     let _restored = Restored;
+    // A terminal with one screen only has other lines on it.
+    terminal.backend_mut().clear().map_err(failed)?;
     let mut screen = Screen {
         title: format!("{} (seed {})", args.link.name, args.seed),
         scene,

@@ -30,54 +30,52 @@ impl Screen<'_> {
         let [head, lanes, foot] =
             Layout::vertical([Constraint::Length(2), Constraint::Min(0), Constraint::Length(2)])
                 .areas(frame.area());
-        frame.render_widget(Paragraph::new(self.head()), head);
+        let width = usize::from(frame.area().width);
+        frame.render_widget(Paragraph::new(self.head(width)), head);
         let rows = Layout::vertical(vec![Constraint::Fill(1); self.takes.len()]).split(lanes);
         for (take, area) in self.takes.iter().zip(rows.iter()) {
             self.draw_lane(frame, *area, take);
         }
-        let legend = Line::from(vec![
-            painted(Cell::Arrived, 1),
-            " arrived ".into(),
-            painted(Cell::Mended, 1),
-            " repaired, or sent again ".into(),
-            painted(Cell::OnTheWay, 1),
-            " on its way ".into(),
-            painted(Cell::Missing, 1),
-            " missing ".into(),
-            painted(Cell::Waiting, 1),
-            " to come".into(),
-        ]);
-        let keys = Line::from("q ends  space stops  + - pace  r from the start").dim();
+        let words = [
+            [" arrived ", " repaired, or sent again ", " on its way ", " missing ", " to come"],
+            [" here ", " again ", " sent ", " lost ", " next"],
+        ];
+        let legend = first_that_fits(width, words.map(legend));
+        let keys =
+            ["q ends  space stops  + - pace  r from the start", "q ends  space stops  + -  r"];
+        let keys = first_that_fits(width, keys.map(Line::from)).dim();
         frame.render_widget(Paragraph::new(vec![legend, keys]), foot);
     }
 
-    fn head(&self) -> Vec<Line<'static>> {
+    fn head(&self, width: usize) -> Vec<Line<'static>> {
         let pace = match (self.is_paused, self.slow) {
             (true, _) => "stopped".into(),
             (_, 1) => "as it happens".into(),
             (_, slow) => format!("{slow} times slower"),
         };
         let (at, limit) = (in_millis(self.at), in_millis(self.scene.limit()));
+        let forms = ["the physical limit of this link is L", "L"];
+        let forms = forms.map(|words| {
+            let rest = format!("{pace}  {words} = {limit:.0} ms");
+            Line::from(vec![format!("{at:>6.0} ms  ").bold(), rest.into()])
+        });
         vec![
             Line::from(vec!["haulier demo  ".bold(), self.title.clone().dim()]),
-            Line::from(vec![
-                format!("{at:>6.0} ms  ").bold(),
-                format!("{pace}  the physical limit of this link is L = {limit:.0} ms").into(),
-            ]),
+            first_that_fits(width, forms),
         ]
     }
 
     fn draw_lane(&self, frame: &mut Frame<'_>, area: Rect, take: &Take) {
         let moment = Moment::of(take, self.at);
         let width = usize::from(area.width);
-        let mut lines = vec![self.lane_head(take, &moment), bar(moment.share(), width)];
+        let mut lines = vec![self.lane_head(take, &moment, width), bar(moment.share(), width)];
         // A line stays free between two lanes.
         let room = usize::from(area.height).saturating_sub(lines.len() + 1);
         lines.extend(map(&moment.cells, width, room));
         frame.render_widget(Paragraph::new(lines), area);
     }
 
-    fn lane_head(&self, take: &Take, moment: &Moment) -> Line<'static> {
+    fn lane_head(&self, take: &Take, moment: &Moment, width: usize) -> Line<'static> {
         let colour = match take.sender {
             Sender::Haulier => Color::Green,
             _ => Color::Yellow,
@@ -94,8 +92,23 @@ impl Screen<'_> {
             moment.lost,
             show_bytes(moment.wire_bytes)
         );
-        Line::from(vec![format!("{:<21}", title_of(take.sender)).bold(), time, rest.dim()])
+        let name = format!("{:<21}", title_of(take.sender)).bold();
+        let short = Line::from(vec![name.clone(), time.clone()]);
+        first_that_fits(width, [Line::from(vec![name, time, rest.dim()]), short])
     }
+}
+
+/// What is cut off says something else. The last one is taken where none fits.
+fn first_that_fits<const N: usize>(width: usize, forms: [Line<'static>; N]) -> Line<'static> {
+    let last = forms.last().cloned().unwrap_or_default();
+    forms.into_iter().find(|line| line.width() <= width).unwrap_or(last)
+}
+
+/// What the characters of a map stand for.
+fn legend(words: [&'static str; 5]) -> Line<'static> {
+    let cells = [Cell::Arrived, Cell::Mended, Cell::OnTheWay, Cell::Missing, Cell::Waiting];
+    let pairs = cells.into_iter().zip(words);
+    Line::from_iter(pairs.flat_map(|(cell, word)| [painted(cell, 1), word.into()]))
 }
 
 fn bar(share: f64, width: usize) -> Line<'static> {

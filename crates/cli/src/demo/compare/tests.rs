@@ -24,6 +24,28 @@ fn count(moment: &Moment, cell: Cell) -> usize {
     moment.cells.iter().filter(|it| **it == cell).count()
 }
 
+/// What does not fit is said shorter, and not cut off.
+#[test]
+fn a_narrow_terminal_has_all_of_it() {
+    let scene = Scene::default();
+    let takes = scene.play();
+    for at in [Duration::ZERO, END] {
+        let text = drawn(&screen(&scene, &takes, at), 40, 24);
+        for words in ["  L = 326 ms", "× lost · next", "+ -  r"] {
+            assert!(text.contains(words), "{words} is not in\n{text}");
+        }
+        assert!(!text.contains(" sent, "), "{text}");
+    }
+    let text = drawn(&screen(&scene, &takes, END), 80, 24);
+    for words in
+        ["the physical limit of this link is L = 326 ms", "sent again", " lost, ", "from the start"]
+    {
+        assert!(text.contains(words), "{words} is not in\n{text}");
+    }
+    let table = table(&takes, &scene);
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+}
+
 #[test]
 fn a_lane_goes_from_nothing_to_all() {
     let takes = Scene::default().play();
