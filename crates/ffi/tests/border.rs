@@ -14,10 +14,12 @@ use haulier_ffi::event::*;
 use haulier_ffi::result::haulier_result::*;
 use haulier_ffi::result::*;
 use haulier_ffi::secret::*;
+use haulier_ffi::server::blocks::*;
 use haulier_ffi::server::look::*;
 use haulier_ffi::server::send::*;
 use haulier_ffi::server::*;
 use haulier_ffi::settings::*;
+use haulier_ffi::source::*;
 use haulier_ffi::stats::*;
 use haulier_ffi::version::*;
 
@@ -106,6 +108,7 @@ fn null_pointers_are_named() {
     let (client, server) = (null::<haulier_client>(), null::<haulier_server>());
     let mut place = event();
     let some = c"127.0.0.1:1".as_ptr();
+    let yes = 1 << 32 | 1;
     // SAFETY: null is what is tried, and the rest lives here.
     unsafe {
         refused(haulier_client_connect(null(), null(), &mut null_mut()), "`ticket`");
@@ -124,6 +127,15 @@ fn null_pointers_are_named() {
         refused(haulier_client_send_block(client, null(), null_mut()), "`client`");
         refused(haulier_client_have_block(client, null()), "`client`");
         refused(haulier_client_stats(client, null_mut(), 0), "`client`");
+        refused(haulier_client_want_chunk(client, null_mut()), "`client`");
+        refused(haulier_client_provide_chunk(client, 0, 0, null(), 0), "`client`");
+        refused(haulier_server_want_chunk(server, yes, null_mut()), "`server`");
+        refused(haulier_server_provide_chunk(server, yes, 0, 0, null(), 0), "`server`");
+        refused(haulier_server_worker(server, 0, &mut null_mut()), "`server`");
+        refused(haulier_chunk_value(1, 0, null(), 1, null_mut()), "`chunk`");
+        refused(haulier_chunk_value(1, 0, some.cast(), 1, null_mut()), "`value`");
+        refused(haulier_block_from_values(1, 1, null(), 1, &mut null_mut()), "`values`");
+        refused(haulier_block_from_values(1, 0, null(), 0, null_mut()), "`block`");
         refused(haulier_server_bind(null(), 1, null(), &mut null_mut()), "`address`");
         refused(haulier_server_bind(some, 1, null(), null_mut()), "`server`");
         refused(haulier_server_poll(server, &mut place), "`server`");
@@ -152,6 +164,7 @@ fn null_pointers_are_named() {
         assert!(haulier_server_is_shut_down(server));
         assert_eq!(haulier_client_state(client), haulier_state::HAULIER_STATE_NONE);
         assert_eq!(haulier_block_length(null()), 0);
+        assert!(!haulier_block_is_chunk(null(), 0, null(), 0));
     }
 }
 
@@ -245,6 +258,90 @@ fn a_buffer_that_is_too_small_is_left_alone() {
             HAULIER_OK
         );
         refused(haulier_server_local_address(server.0, room.as_mut_ptr(), length), "takes");
+    }
+}
+
+/// A block of a source has a value for each of its chunks, and each is that of a chunk of the right length.
+#[test]
+fn values_that_make_no_block_are_refused() {
+    let chunk = vec![7_u8; HAULIER_CHUNK_BYTES as usize];
+    let (at, whole) = (chunk.as_ptr().cast::<c_void>(), chunk.len());
+    let mut values = [0_u8; 64];
+    let mut block = null_mut();
+    // SAFETY: all of it lives here.
+    unsafe {
+        let mut value = |index, bytes| {
+            haulier_chunk_value(300_000, index, at, bytes, values.as_mut_ptr().add(32))
+        };
+        refused(value(0, whole - 1), "chunk 0 of a block of 300000 bytes has 262144");
+        refused(value(1, whole), "has 37856");
+        refused(value(2, 0), "chunk 2");
+        assert_eq!(value(1, 300_000 - whole), HAULIER_OK);
+        assert_eq!(haulier_chunk_value(300_000, 0, at, whole, values.as_mut_ptr()), HAULIER_OK);
+        let made = haulier_block_from_values(1, 300_000, values.as_ptr(), 1, &mut block);
+        refused(made, "has 2 chunks, and 1 values were given");
+        refused(haulier_block_from_values(u64::MAX, 0, null(), 0, &mut block), "2^62 - 1");
+        let made = haulier_block_from_values(1, 300_000, values.as_ptr(), 2, &mut block);
+        assert_eq!((made, haulier_block_length(block)), (HAULIER_OK, 300_000));
+        // The same bytes as one piece have the same digest.
+        let (mut digest, mut other) = ([0; 32], [1; 32]);
+        let mut copied = null_mut();
+        let bytes = vec![7_u8; 300_000];
+        assert_eq!(
+            haulier_block_new(1, bytes.as_ptr().cast(), bytes.len(), &mut copied),
+            HAULIER_OK
+        );
+        assert_eq!(haulier_block_digest(block, digest.as_mut_ptr()), HAULIER_OK);
+        assert_eq!(haulier_block_digest(copied, other.as_mut_ptr()), HAULIER_OK);
+        assert_eq!(digest, other);
+        assert!(haulier_block_is_chunk(block, 0, at, whole));
+        assert!(!haulier_block_is_chunk(block, 1, at, whole));
+        assert!(haulier_block_is_chunk(copied, 1, at, 300_000 - whole));
+        haulier_block_free(block);
+        haulier_block_free(copied);
+    }
+}
+
+/// A path that cannot be written is named before anything is begun.
+#[test]
+fn a_trace_that_cannot_be_written_is_an_error() {
+    let mut settings = MaybeUninit::<haulier_client_settings>::uninit();
+    let mut client = null_mut();
+    // SAFETY: all of it lives here.
+    unsafe {
+        let size = size_of::<haulier_client_settings>();
+        assert_eq!(haulier_client_settings_init(settings.as_mut_ptr(), size), HAULIER_OK);
+        let mut settings = settings.assume_init();
+        let connect = |settings: &haulier_client_settings, client: &mut _| {
+            let address = c"127.0.0.1:1".as_ptr();
+            haulier_client_connect_to(address, 1, null(), null(), settings, client)
+        };
+        settings.qlog_path = c"/nowhere/at/all.sqlog".as_ptr();
+        assert_eq!((connect(&settings, &mut client), client.is_null()), (HAULIER_ERROR_IO, true));
+        assert!(last_error().contains("`qlog_path` is \"/nowhere/at/all.sqlog\""));
+        settings.qlog_path = null();
+        settings.key_log_path = c"/nowhere/at/all.keys".as_ptr();
+        assert_eq!((connect(&settings, &mut client), client.is_null()), (HAULIER_ERROR_IO, true));
+        assert!(last_error().contains("`key_log_path`"), "{}", last_error());
+    }
+}
+
+/// The events of a worker are those of its clients, and the server goes on until the last handle is freed.
+#[test]
+fn a_worker_is_the_same_server() {
+    let mut server = Served::new(|settings| settings.workers = 1);
+    let (mut worker, mut client) = (null_mut(), null_mut());
+    // SAFETY: all of it lives here, and is freed once.
+    unsafe {
+        assert_eq!(haulier_server_worker(server.0, 1, &mut worker), HAULIER_NOTHING);
+        assert!(worker.is_null());
+        assert_eq!(haulier_server_worker(server.0, 0, &mut worker), HAULIER_OK);
+        let ticket = server.ticket();
+        haulier_server_free(std::mem::replace(&mut server.0, worker));
+        assert_eq!(haulier_client_connect(ticket.as_ptr(), null(), &mut client), HAULIER_OK);
+        let mut connecting = server.hear(haulier_event_kind::HAULIER_EVENT_CONNECTING);
+        haulier_event_free(&mut connecting);
+        haulier_client_free(client);
     }
 }
 
