@@ -1539,4 +1539,4 @@ haulier_result haulier_server_set_urgency(const struct haulier_server *server,
 
 #endif  /* HAULIER_H */
 
-/* Made of sources with the sum a381f1d9e40fc6fc; the lines above have b45959a8d9df4a02. */
+/* Made of sources with the sum cb7641fbfd4b17f0; the lines above have b45959a8d9df4a02. */

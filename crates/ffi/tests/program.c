@@ -430,6 +430,7 @@ static void test_addresses(haulier_server *server) {
     CHECK(haulier_client_wait(client, PATIENCE_MS, &event) == HAULIER_OK);
     CHECK(event.kind == HAULIER_EVENT_CLOSED && event.result == HAULIER_ERROR_UNREACHABLE);
     CHECK(strcmp(haulier_result_name(event.result), "unreachable") == 0);
+    CHECK(strlen(event.text) > 0); /* its end is in the event's memory */
     haulier_event_free(&event);
     haulier_client_free(client);
 }

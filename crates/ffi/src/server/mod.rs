@@ -61,7 +61,7 @@ pub unsafe extern "C" fn haulier_server_bind(
         let point = VantagePoint::Server;
         // SAFETY: see above.
         let traces = unsafe { Traces::open(set.qlog_path, set.key_log_path, point) }?;
-        let connection = traces.settings(config.connection.clone());
+        let connection = traces.settings(config.connection);
         let config = config.with_connection(connection);
         let bound = Listen::bind(&*address);
         let bound = bound.map_err(|error| {
