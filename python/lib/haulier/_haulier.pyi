@@ -442,13 +442,15 @@ def issue_token(
     servers: Sequence[str] = ...,
     *,
     lifetime_s: float = 60.0,
+    issued_unix: Optional[int] = None,
     client_id: int = 0,
     client_address: Optional[str] = None,
     max_rate_bps: Optional[int] = None,
     user_data: Optional[Buffer] = None,
 ) -> ConnectToken:
     """Makes a connect token, as a matchmaker does: for the servers at these addresses, once each, or for every
-    server with the key. The server gets `client_id` and up to 256 bytes of `user_data` with the request."""
+    server with the key. The server gets `client_id` and up to 256 bytes of `user_data` with the request.
+    It is issued now, or at `issued_unix`, in Unix seconds."""
 
 def fetch(
     ticket: Union[str, Ticket, ConnectToken],
