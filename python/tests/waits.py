@@ -70,11 +70,21 @@ def leave(client: Client) -> None:
         pass
 
 
-def files() -> haulier.FileServer:
-    """A file that comes too slowly."""
+def large() -> str:
+    """A file that takes long at 100 kbit/s."""
     with tempfile.NamedTemporaryFile(delete=False) as file:
         file.write(os.urandom(1_000_000))
-    slow = haulier.serve([file.name], max_rate_bps=100_000)
+    return file.name
+
+
+def inbox() -> haulier.FileServer:
+    """What takes files."""
+    return haulier.recv(tempfile.mkdtemp())
+
+
+def files() -> haulier.FileServer:
+    """A file that comes too slowly."""
+    slow = haulier.serve([large()], max_rate_bps=100_000)
     kept.append(slow)
     return slow
 
@@ -130,6 +140,9 @@ CALLS: Dict[str, Waits] = {
     "Server.next_event": loop(server, lambda server: server.next_event()),
     "Server.__anext__": loop(server, requests),
     "fetch": call(files, lambda files: haulier.fetch(files.ticket, tempfile.mkdtemp())),
+    "send": call(inbox, lambda inbox: haulier.send([large()], inbox.ticket, max_rate_bps=100_000)),
+    "FileServer.wait": call(inbox, lambda inbox: inbox.wait()),
+    "FileServer.__next__": call(inbox, lambda inbox: list(inbox)),
     "soak": call(lambda: 1 << 40, haulier.soak),
 }
 
