@@ -36,7 +36,7 @@ pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
     let tests = format!("{python} -B -m pytest python --rootdir python");
     shell.command(&tests, &[("HAULIER_PROGRAM", &program)])?;
     let cache = folder.join("mypy");
-    let types = "--config-file python/pyproject.toml python/tests python/examples";
+    let types = "--config-file python/pyproject.toml python/tests python/examples python/bench";
     shell.command(&format!("{python} -m mypy --cache-dir {} {types}", cache.display()), &[])?;
     shell.command(&format!("{python} -m mypy.stubtest haulier"), &[])
 }
