@@ -9,6 +9,7 @@
 //! * [`book`]: the book, its numbers and its links.
 //! * [`c`]: the C interface: its header, what is installed of it, and programs that use it.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
+//! * [`lan`]: servers that are found by name, between hosts that are network namespaces.
 //! * [`packages`]: what installs: crates for a registry, and a package for Debian.
 //! * [`playground`]: the simulator in a page, and a program with it.
 //! * [`python`]: the module for Python, in an environment of its own.
@@ -23,6 +24,7 @@ mod book;
 mod c;
 mod ci;
 mod corpus;
+mod lan;
 mod mends;
 mod packages;
 mod playground;

@@ -225,6 +225,12 @@ pub(super) const STEPS: &[Step] = &[
         run: crate::shell::check,
     },
     Step {
+        name: "lan",
+        proves: "a server is found by its name from another host, over link-local addresses, too",
+        lane: Lane::Runs,
+        run: crate::lan::check,
+    },
+    Step {
         name: "views",
         proves: "a server with fifty clients is seen in a browser and a terminal, and by a monitor",
         lane: Lane::Runs,

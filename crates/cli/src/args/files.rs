@@ -17,10 +17,11 @@ use crate::units;
 /// Where a server waits, and who is let in: of `serve` and `recv`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListenArgs {
-    /// The address to wait at. With 0.0.0.0 or [::] the ticket holds the address that the system would
-    /// reach others from, and loopback; with port 0 the system chooses one.
-    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0", value_parser = crate::resolve::address)]
-    pub(crate) bind: SocketAddr,
+    /// The address to wait at. With 0.0.0.0 (IPv4) or [::] (IPv6 and IPv4) the ticket holds the addresses
+    /// that the system would reach others from, and loopback; with port 0 the system chooses one. By default
+    /// 0.0.0.0:0, and with --lan [::]:0 where there is IPv6.
+    #[arg(long, value_name = "ADDR", value_parser = crate::resolve::address)]
+    pub(crate) bind: Option<SocketAddr>,
 
     /// An address to put in the ticket instead of those found, up to 8: a public one, behind a router. A
     /// connect token has to name one of these, or the one it waits at.

@@ -1,14 +1,15 @@
 //! A server says that it is here, until it is dropped: then it says goodbye.
 
+use std::mem;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blake3::Hasher;
-use mdns_sd::{IfKind, ServiceDaemon, ServiceInfo};
+use mdns_sd::{DaemonEvent, IfKind, Receiver, ServiceDaemon, ServiceInfo};
 use serde_json::json;
 
-use super::SERVICE;
 use super::record::Record;
+use super::{SERVICE, fullname, name_in};
 use crate::failure::Failure;
 use crate::report::Report;
 use crate::units::show_words;
@@ -16,10 +17,20 @@ use crate::units::show_words;
 /// How long saying goodbye may take. Who does not hear it forgets the server in two minutes.
 const GOODBYE: Duration = Duration::from_millis(500);
 
+/// After a goodbye, which is said twice within a tenth of a second, a name is forgotten in a second (RFC
+/// 6762, 10.1). What is said before that is forgotten with it.
+const FORGOTTEN: Duration = Duration::from_millis(1500);
+
 /// A server that is announced, while this lives.
 pub(crate) struct Announced {
     daemon: ServiceDaemon,
-    fullname: String,
+    news: Receiver<DaemonEvent>,
+    name: String,
+    host: String,
+    local: SocketAddr,
+    record: Record,
+    /// When the name that it has now is said, and which one was taken.
+    renamed: Option<(Instant, String)>,
 }
 
 impl Announced {
@@ -27,17 +38,18 @@ impl Announced {
     pub(crate) fn start(
         name: Option<&str>,
         local: SocketAddr,
-        record: &Record,
+        record: Record,
         report: &Report,
     ) -> Result<Self, Failure> {
         let name = name.map_or_else(host_name, str::to_owned);
-        let service = service(&name, local, record)
+        let host = host_label(&name, local);
+        let service = service(&name, &host, local, &record)
             .map_err(|error| Failure::Usage(format!("--lan={name}: {error}")))?;
-        let fullname = service.get_fullname().to_owned();
         let failed = |error: mdns_sd::Error| {
             Failure::Io(format!("this cannot be said on the network: {error}"))
         };
         let daemon = ServiceDaemon::new().map_err(failed)?;
+        let news = daemon.monitor().map_err(failed)?;
         daemon.register(service).map_err(failed)?;
         let text = format!("on this network as {}", show_words(&name));
         report.event("announced", json!({ "name": name }), &text);
@@ -45,14 +57,41 @@ impl Announced {
             report
                 .warning("the server waits at loopback, where no other host on the network comes");
         }
-        Ok(Self { daemon, fullname })
+        Ok(Self { daemon, news, name, host, local, record, renamed: None })
+    }
+
+    /// Goes by another name if another server on the network has this one. mDNS takes the new name only where
+    /// the other server is heard, and on this host both would answer to the old one: so the new one is
+    /// registered everywhere.
+    pub(crate) fn say_news(&mut self, report: &Report) {
+        while let Ok(event) = self.news.try_recv() {
+            let DaemonEvent::NameChange(change) = event else { continue };
+            if let Some(name) = name_in(&change.new_name)
+                && change.original == fullname(&self.name)
+            {
+                // The daemon does it in the order in which it is told; there is nobody to wait for.
+                let _told = self.daemon.unregister(&fullname(&self.name));
+                let taken = mem::replace(&mut self.name, name.to_owned());
+                self.renamed = Some((Instant::now() + FORGOTTEN, taken));
+            }
+        }
+        if let Some((_, taken)) = self.renamed.take_if(|(at, _)| *at <= Instant::now()) {
+            let service = service(&self.name, &self.host, self.local, &self.record);
+            if let Err(error) = service.and_then(|service| self.daemon.register(service)) {
+                report.warning(&format!("nothing is said on the network any more: {error}"));
+                return;
+            }
+            let (name, taken) = (show_words(&self.name), show_words(&taken));
+            let text = format!("on this network as {name}, for another server there is {taken}");
+            report.event("announced", json!({ "name": self.name }), &text);
+        }
     }
 }
 
 impl Drop for Announced {
     fn drop(&mut self) {
         // It ends anyway, and what was said expires.
-        if let Ok(done) = self.daemon.unregister(&self.fullname) {
+        if let Ok(done) = self.daemon.unregister(&fullname(&self.name)) {
             let _said = done.recv_timeout(GOODBYE);
         }
         if let Ok(done) = self.daemon.shutdown() {
@@ -63,14 +102,18 @@ impl Drop for Announced {
 
 /// The records: addresses are those of the host's interfaces, as they come and go, of the families that the
 /// server listens to; or the one that it listens at.
-fn service(name: &str, local: SocketAddr, record: &Record) -> mdns_sd::Result<ServiceInfo> {
-    let pairs = record.pairs();
-    let (host, port) = (host_label(name, local), local.port());
+fn service(
+    name: &str,
+    host: &str,
+    local: SocketAddr,
+    record: &Record,
+) -> mdns_sd::Result<ServiceInfo> {
+    let (pairs, port) = (record.pairs(), local.port());
     if !local.ip().is_unspecified() {
-        return ServiceInfo::new(SERVICE, name, &host, local.ip(), port, &pairs[..]);
+        return ServiceInfo::new(SERVICE, name, host, local.ip(), port, &pairs[..]);
     }
     let mut service =
-        ServiceInfo::new(SERVICE, name, &host, "", port, &pairs[..])?.enable_addr_auto();
+        ServiceInfo::new(SERVICE, name, host, "", port, &pairs[..])?.enable_addr_auto();
     let interfaces = match local.ip() {
         IpAddr::V4(_) => IfKind::IPv4,
         IpAddr::V6(_) => IfKind::All,

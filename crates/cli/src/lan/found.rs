@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use mdns_sd::{ResolvedService, ScopedIp, ServiceDaemon, ServiceEvent};
 
-use super::SERVICE;
 use super::record::Record;
+use super::{SERVICE, name_in};
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -36,7 +36,7 @@ pub(super) struct Found {
 impl Found {
     /// `None` if there is nothing to connect to.
     pub(super) fn of(service: &ResolvedService) -> Option<Self> {
-        let name = service.fullname.strip_suffix(SERVICE)?.strip_suffix('.')?;
+        let name = name_in(&service.fullname)?;
         let ips = service.addresses.iter().map(scoped);
         let addresses = addresses(ips, service.port);
         let record = Record::read(|key| service.get_property_val(key).flatten());
@@ -136,7 +136,7 @@ fn take(found: &mut BTreeMap<String, Found>, event: ServiceEvent) -> Option<Foun
             Some(server)
         }
         ServiceEvent::ServiceRemoved(_, fullname) => {
-            let name = fullname.strip_suffix(SERVICE)?.strip_suffix('.')?;
+            let name = name_in(&fullname)?;
             found.remove(name);
             None
         }

@@ -92,6 +92,16 @@ pub(crate) fn find(
     access::on_lan(ticket.as_deref().map(String::as_str), addresses, args, peer)
 }
 
+/// What a server is called there.
+fn fullname(name: &str) -> String {
+    format!("{name}.{SERVICE}")
+}
+
+/// And the other way round.
+fn name_in(fullname: &str) -> Option<&str> {
+    fullname.strip_suffix(SERVICE)?.strip_suffix('.')
+}
+
 fn say_looking(what: &str, wait: Duration, report: &Report) {
     let seconds = wait.as_secs_f64();
     let text = format!("looking for {what}on this network, for up to {seconds} s");

@@ -7,19 +7,20 @@ const FAR_V4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1
 const FAR_V6: SocketAddr =
     SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)), 9);
 
-/// Where others reach a socket at `local`, the likeliest first.
+/// Where others reach a socket at `local`, the likeliest first. At `[::]` there is IPv4, too.
 pub(super) fn reachable(local: SocketAddr) -> Vec<SocketAddr> {
-    if !local.ip().is_unspecified() {
-        return vec![local];
-    }
-    let (far, loopback) = match local {
-        SocketAddr::V4(_) => (FAR_V4, IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        SocketAddr::V6(_) => (FAR_V6, IpAddr::V6(Ipv6Addr::LOCALHOST)),
+    let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
+    let (far, loopback): (&[SocketAddr], &[IpAddr]) = match local {
+        _ if !local.ip().is_unspecified() => return vec![local],
+        SocketAddr::V4(_) => (&[FAR_V4], &[v4]),
+        SocketAddr::V6(_) => (&[FAR_V6, FAR_V4], &[v4, v6]),
     };
-    let mut ips: Vec<IpAddr> = routed(far).into_iter().collect();
+    let mut ips: Vec<IpAddr> = far.iter().filter_map(|far| routed(*far)).collect();
     // For clients on this machine, and for a machine without a network.
-    if !ips.contains(&loopback) {
-        ips.push(loopback);
+    for ip in loopback {
+        if !ips.contains(ip) {
+            ips.push(*ip);
+        }
     }
     ips.into_iter().map(|ip| SocketAddr::new(ip, local.port())).collect()
 }
@@ -48,6 +49,7 @@ mod tests {
             let found = reachable(at(local));
             assert!(found.iter().all(|a| a.port() == 4016 && !a.ip().is_unspecified()));
             assert!(found.iter().any(|address| address.ip().is_loopback()), "{found:?}");
+            assert!(found.iter().any(SocketAddr::is_ipv4), "{found:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Where a server waits, who is let in, and what it says about both.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::thread;
 use std::time::Duration;
@@ -53,8 +53,7 @@ pub(super) fn start(
     report: &Report,
 ) -> Result<Started, Failure> {
     let credentials = credentials(args)?;
-    let listen = Listen::bind(args.bind)
-        .map_err(|error| Failure::socket(&format!("cannot wait at {}", args.bind), &error))?;
+    let listen = bind(args)?;
     if let Some(warning) = listen.buffer_warning() {
         report.warning(&warning);
     }
@@ -78,6 +77,19 @@ pub(super) fn start(
     }
     let ticket = server.ticket(&reachable).map_err(|error| Failure::Usage(error.to_string()))?;
     Ok(Started { server, local, ticket, mapping })
+}
+
+/// A host on a network without a router often has nothing but link-local addresses of IPv6, so whoever is to
+/// be found there waits at those, too.
+fn bind(args: &ListenArgs) -> Result<Listen, Failure> {
+    if args.bind.is_none() && args.announce.lan.is_some() {
+        // It fails where the system has no IPv6.
+        if let Ok(listen) = Listen::bind((Ipv6Addr::UNSPECIFIED, 0)) {
+            return Ok(listen);
+        }
+    }
+    let at = args.bind.unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
+    Listen::bind(at).map_err(|error| Failure::socket(&format!("cannot wait at {at}"), &error))
 }
 
 /// What was decided.

@@ -114,10 +114,10 @@ impl Host<'_> {
         let pool = files::disk_pool(server.waker())?;
         let is_ticket = ticket.is_some();
         self.announce(local, ticket, report)?;
-        let _announced = match &self.listen.announce.lan {
+        let mut announced = match &self.listen.announce.lan {
             Some(name) => {
                 let record = self.record(is_ticket)?;
-                Some(Announced::start(name.as_deref(), local, &record, report)?)
+                Some(Announced::start(name.as_deref(), local, record, report)?)
             }
             None => None,
         };
@@ -128,6 +128,7 @@ impl Host<'_> {
         let mut clients = Clients::new(&server, self, pool.handle(), look.names(), report);
         while !interrupt::requested() && !clients.is_enough() {
             mapping.iter().for_each(|mapping| mapping.say_news(report));
+            announced.iter_mut().for_each(|announced| announced.say_news(report));
             if clients.are_full() {
                 files::wait_for_disk();
                 clients.go_on();
