@@ -55,12 +55,13 @@ def server() -> Server:
 
 
 def sending() -> Client:
-    """A client with a block that never gets there."""
+    """A client with a block that takes hours."""
     other = server()
     kept.append(other)
     client = Client.connect(other.ticket(), config=PATIENT)
     client.connected(60)
-    assert client.pause_block(client.send_block(Block(1, bytes(100_000))))
+    client.set_max_rate_bps(10_000)
+    client.send_block(Block(1, bytes(10_000_000)))
     return client
 
 
