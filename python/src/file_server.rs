@@ -1,5 +1,5 @@
-//! `haulier.serve` and `haulier.recv`: files for whoever has the ticket, and an inbox for what they send, in a
-//! thread of its own.
+//! `haulier.serve` and `haulier.recv`: files for whoever has the ticket, and an inbox for what they send, in
+//! a thread of its own.
 
 use std::collections::VecDeque;
 use std::io;
@@ -187,8 +187,8 @@ pub(crate) fn serve(
 /// Takes files that clients send, with `send` or `haulier send`, and stores them in a directory, verified.
 ///
 /// It is what it iterates over that says what came. A file that has a name already is not touched, unless
-/// `replace` says so, and of all that is there and may come there are at most `max_bytes`. The rest is as with
-/// `serve`.
+/// `replace` says so, and of all that is there and may come there are at most `max_bytes`. The rest is as
+/// with `serve`.
 #[pyfunction]
 #[pyo3(signature = (into, bind="127.0.0.1:0", *, addresses=None, secret=None, open=false,
     token_keys=Vec::new(), identity=None, replace=false, max_bytes=None))]

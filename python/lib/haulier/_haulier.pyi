@@ -526,8 +526,8 @@ def recv(
     """Takes files that clients send, with `send` or `haulier send`, and stores them in a directory, verified.
 
     It is what it iterates over that says what came. A file that has a name already is not touched, unless
-    `replace` says so, and of all that is there and may come there are at most `max_bytes`. The rest is as with
-    `serve`."""
+    `replace` says so, and of all that is there and may come there are at most `max_bytes`. The rest is as
+    with `serve`."""
 
 def soak(
     transfers: int = 1000,
