@@ -1463,6 +1463,11 @@ haulier_result haulier_server_connections(const struct haulier_server *server,
                                           size_t capacity,
                                           size_t *count);
 
+// Whether every block and message that was sent to a client is acknowledged. True for null, and for a
+// connection that is gone.
+bool haulier_server_all_acked(const struct haulier_server *server,
+                              uint64_t connection);
+
 // Writes the address that the server listens at as text, with the port that the system has chosen.
 // HAULIER_TEXT_BYTES are always enough.
 haulier_result haulier_server_local_address(const struct haulier_server *server,
@@ -1539,4 +1544,4 @@ haulier_result haulier_server_set_urgency(const struct haulier_server *server,
 
 #endif  /* HAULIER_H */
 
-/* Made of sources with the sum cb7641fbfd4b17f0; the lines above have b45959a8d9df4a02. */
+/* Made of sources with the sum a5b7cfe924b7b31b; the lines above have c36df0374cadcd71. */

@@ -63,7 +63,7 @@ fn null_pointers_are_named() {
         haulier_secret_wipe(null_mut());
         assert!(haulier_buffer_data(null_mut()).is_null());
         assert!(haulier_client_is_closed(client) && haulier_client_all_acked(client));
-        assert!(haulier_server_is_shut_down(server));
+        assert!(haulier_server_is_shut_down(server) && haulier_server_all_acked(server, yes));
         assert_eq!(haulier_client_state(client), haulier_state::HAULIER_STATE_NONE);
         assert_eq!(haulier_block_length(null()), 0);
         assert!(!haulier_block_is_chunk(null(), 0, null(), 0));
