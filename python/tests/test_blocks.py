@@ -49,6 +49,25 @@ def test_a_block_comes_chunk_by_chunk(delivery: str) -> None:
     host.close()
 
 
+@pytest.mark.parametrize("delivery", ["chunks", "in-order"])
+def test_chunks_wait_for_those_before_them_only_in_order(delivery: str) -> None:
+    """The end of the block is sent first."""
+    server = Server.bind("127.0.0.1:0", PROTOCOL_ID, config=ConnectionConfig(delivery=delivery))
+    client = Client.connect(server.ticket())
+    joined(server, client)
+    client.set_max_rate_bps(10_000_000)
+    block = client.send_block(Block(1, os.urandom(8 * CHUNK_BYTES)))
+    assert client.prefer_range(block, 6 * CHUNK_BYTES, 8 * CHUNK_BYTES)
+    client.set_max_rate_bps(1_000_000_000)
+    offsets: List[int] = []
+    while len(offsets) < 8:
+        found = server.wait(LIMIT_S)
+        assert found is not None, "nothing came in time"
+        if isinstance(found[1], Event.Chunk):
+            offsets.append(found[1].offset_bytes)
+    assert (offsets == sorted(offsets)) == (delivery == "in-order")
+
+
 def test_settings_of_a_delivery() -> None:
     with pytest.raises(haulier.UsageError, match='"whole" is no delivery: it is blocks, chunks or in-order'):
         Server.bind("127.0.0.1:0", PROTOCOL_ID, config=ConnectionConfig(delivery="whole"))

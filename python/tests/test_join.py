@@ -157,6 +157,39 @@ def test_another_secret(host: Host) -> None:
     assert (error.value.kind, error.value.name) == ("refused", "key")
 
 
+def test_a_server_with_an_identity_proves_it() -> None:
+    secret = haulier.random_secret()
+    with Server.bind("127.0.0.1:0", PROTOCOL_ID, secret=secret, identity=haulier.random_secret()) as server:
+        host = Host(server)
+        identity = server.ticket().identity
+        assert identity is not None and len(identity) == 32
+
+        def join(identity: bytes) -> Client:
+            address, config = server.local_addr, ConnectionConfig(handshake_timeout_s=2)
+            return Client.connect(
+                address, protocol_id=PROTOCOL_ID, secret=secret, identity=identity, config=config
+            )
+
+        with join(identity) as client:
+            client.connected(LIMIT_S)
+        # What is encrypted for another server this one cannot read.
+        with pytest.raises(haulier.NoAnswerError):
+            join(bytes(range(32))).connected(LIMIT_S)
+        host.close()
+
+
+def test_a_full_server_has_a_line() -> None:
+    host = Host(Server.bind("127.0.0.1:0", PROTOCOL_ID, connections=1))
+    with Client.connect(host.ticket) as first:
+        first.connected(LIMIT_S)
+        second = Client.connect(host.ticket)
+        queued = until(second, lambda event: isinstance(event, Event.Queued))
+        assert isinstance(queued, Event.Queued) and queued.place == 1
+    second.connected(LIMIT_S)
+    second.close()
+    host.close()
+
+
 def test_the_application_refuses(host: Host) -> None:
     client = Client.connect(host.ticket, request=b"no")
     closed = until(client, lambda event: isinstance(event, Event.Closed))

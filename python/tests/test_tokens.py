@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Iterator, Tuple, Union
 
@@ -74,6 +75,21 @@ def test_a_token_that_has_expired(players: Host) -> None:
     token = haulier.issue_token(KEY, PROTOCOL_ID, [address], issued_unix=LONG_AGO_UNIX, lifetime_s=9)
     assert token.expiry_unix == LONG_AGO_UNIX + 9
     assert refused(players, token).name == "token_expired"
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_a_token_from_before_the_start(accepted: bool) -> None:
+    """An earlier run of the server may have seen it."""
+    key = TokenKey(6, haulier.random_secret())
+    host = Host(Server.bind("127.0.0.1:0", PROTOCOL_ID, token_keys=[key], earlier_tokens=accepted))
+    before = int(time.time()) - 10
+    token = haulier.issue_token(key, PROTOCOL_ID, [host.server.local_addr], issued_unix=before, lifetime_s=600)
+    if accepted:
+        with Client.connect(token) as client:
+            client.connected(LIMIT_S)
+    else:
+        assert refused(host, token).name == "token_used"
+    host.close()
 
 
 def test_a_token_of_a_foreign_key(players: Host) -> None:
