@@ -29,7 +29,8 @@ use crate::HaulierBlocks;
 /// up, and while there is no connection any more; loading it again waits again. A block that arrives once
 /// more under its name replaces the asset, as a changed file does (`AssetEvent::Modified`).
 ///
-/// Not with [`Delivery`](haulier::Delivery) in chunks: those are the application's to put together.
+/// Not with [`Delivery`](haulier::Delivery) in chunks: those are the application's to put together, and a
+/// load fails at the first of them.
 #[derive(Clone, Debug, Default)]
 pub struct HaulierAssetPlugin {
     names: HashMap<String, u64>,

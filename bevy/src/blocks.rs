@@ -133,15 +133,23 @@ impl HaulierBlocks {
 
     /// The server gave a block up.
     pub(crate) fn give_up(&self, tag: u64, code: u32) {
-        let why = format!("the server gave the block up, with code {code}");
-        self.shelf().answer(|waiting| (waiting.tag == tag).then(|| Err(broken(&why))));
+        self.fail(tag, &format!("the server gave the block up, with code {code}"));
+    }
+
+    /// A chunk of a block came by itself, so that the block will not come whole.
+    pub(crate) fn is_in_chunks(&self, tag: u64) {
+        let why = "the block comes chunk by chunk, for its connection's `delivery` says so, and an asset is \
+                   made of a whole one: read its chunks (FromServer), or set Delivery::Blocks";
+        self.fail(tag, why);
+    }
+
+    fn fail(&self, tag: u64, why: &str) {
+        self.shelf().answer(|waiting| (waiting.tag == tag).then(|| Err(broken(why))));
     }
 
     /// A join begins, perhaps in place of another whose blocks are gone.
     pub(crate) fn begin(&self) {
-        let mut shelf = self.shelf();
-        shelf.here.clear();
-        shelf.waiting.iter_mut().for_each(|waiting| waiting.is_stale = false);
+        self.shelf().here.clear();
     }
 
     /// The connection has ended: no load waits for it any longer, and none of the next join finds its blocks.

@@ -230,6 +230,7 @@ fn keep(blocks: &HaulierBlocks, assets: Option<&AssetServer>, event: &Event) {
             }
         }
         Event::BlockCancelled { tag, code, .. } => blocks.give_up(*tag, *code),
+        Event::Chunk { tag, .. } => blocks.is_in_chunks(*tag),
         _ => {}
     }
 }

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use haulier::{BlockProgress, CloseReason, ConnectionStats, Event, ServerEvent, TokenClaims};
+use haulier_files::Progress;
+use haulier_files::session::InboxEvent;
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::bytes::to_python;
 use crate::credentials::texts;
-use crate::names::{BlockHandle, BlockNumber};
+use crate::names::{BlockHandle, BlockNumber, ConnectionId};
 
 macro_rules! imported {
     ($($(#[$doc:meta])* $name:ident = $module:literal, $attribute:literal;)*) => {$(
@@ -21,6 +23,17 @@ macro_rules! imported {
     )*};
 }
 
+/// Fields by name, for classes with many of them.
+macro_rules! fields {
+    ($py:expr, $of:expr; $($same:ident)*; $($name:literal = $value:expr,)*) => {{
+        let fields = pyo3::types::PyDict::new($py);
+        $(fields.set_item(stringify!($same), $of.$same)?;)*
+        $(fields.set_item($name, $value)?;)*
+        fields
+    }};
+}
+pub(crate) use fields;
+
 imported! {
     /// Makes an error of a kind.
     error = "haulier.errors", "_of_kind";
@@ -30,6 +43,7 @@ imported! {
     run_next = "haulier._aio", "run_next";
     events = "haulier.events", "Event";
     server_events = "haulier.events", "ServerEvent";
+    inbox_events = "haulier.events", "Received";
     token_claims = "haulier.types", "TokenClaims";
     connection_stats = "haulier.types", "ConnectionStats";
     server_stats = "haulier.types", "ServerStats";
@@ -118,6 +132,36 @@ pub(crate) fn server_event(py: Python<'_>, server: ServerEvent) -> PyResult<Py<P
     }
 }
 
+/// How far files are.
+pub(crate) fn files_progress_of(py: Python<'_>, progress: &Progress) -> PyResult<Py<PyAny>> {
+    let fields = fields! { py, progress;
+        files_done files wanted_bytes verified_bytes wire_bytes resumed_bytes copied_bytes packed_bytes
+        saved_bytes here_bytes bytes_per_second;
+        "remaining_s" = progress.remaining.map(|it| it.as_secs_f64()),
+    };
+    Ok(files_progress(py)?.call((), Some(&fields))?.unbind())
+}
+
+/// What became of a file that was sent to an inbox.
+pub(crate) fn received(py: Python<'_>, event: InboxEvent) -> PyResult<Py<PyAny>> {
+    let class = |name| inbox_events(py)?.getattr(name);
+    let made = match event {
+        InboxEvent::Stored { client, name, path, bytes, root, was_here } => {
+            let root = to_python(py, &root)?;
+            class("File")?.call1((ConnectionId(client), name, path, bytes, root, was_here))?
+        }
+        InboxEvent::Failed { client, name, fault } => {
+            class("Failed")?.call1((ConnectionId(client), name, fault.to_string()))?
+        }
+        InboxEvent::Done { client, failed, progress } => {
+            let progress = files_progress_of(py, &progress)?;
+            class("Done")?.call1((ConnectionId(client), failed, progress))?
+        }
+        other => class("Other")?.call1((format!("{other:?}"),))?,
+    };
+    Ok(made.unbind())
+}
+
 fn claims_of(py: Python<'_>, claims: &TokenClaims) -> PyResult<Py<PyAny>> {
     let fields = (
         claims.issued_unix,
@@ -137,17 +181,6 @@ pub(crate) fn progress(py: Python<'_>, it: Option<BlockProgress>) -> PyResult<Op
     let Some(it) = it else { return Ok(None) };
     Ok(Some(block_progress(py)?.call1((it.tag, it.done, it.length))?.unbind()))
 }
-
-/// Fields by name, for classes with many of them.
-macro_rules! fields {
-    ($py:expr, $of:expr; $($same:ident)*; $($name:literal = $value:expr,)*) => {{
-        let fields = pyo3::types::PyDict::new($py);
-        $(fields.set_item(stringify!($same), $of.$same)?;)*
-        $(fields.set_item($name, $value)?;)*
-        fields
-    }};
-}
-pub(crate) use fields;
 
 /// The counters of a connection.
 pub(crate) fn stats(py: Python<'_>, it: Option<ConnectionStats>) -> PyResult<Option<Py<PyAny>>> {

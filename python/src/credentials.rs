@@ -143,8 +143,9 @@ pub(crate) fn random_secret(py: Python<'_>) -> Outcome<Bound<'_, PyBytes>> {
 
 /// Makes a connect token, as a matchmaker does: for the servers at these addresses, once each, or for every
 /// server with the key. The server gets `client_id` and up to 256 bytes of `user_data` with the request.
+/// It is issued now, or at `issued_unix`, in Unix seconds.
 #[pyfunction]
-#[pyo3(signature = (key, protocol_id, servers=Vec::new(), *, lifetime_s=60.0, client_id=0,
+#[pyo3(signature = (key, protocol_id, servers=Vec::new(), *, lifetime_s=60.0, issued_unix=None, client_id=0,
     client_address=None, max_rate_bps=None, user_data=None))]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
 pub(crate) fn issue_token(
@@ -152,12 +153,16 @@ pub(crate) fn issue_token(
     protocol_id: u64,
     servers: Vec<String>,
     lifetime_s: f64,
+    issued_unix: Option<u64>,
     client_id: u64,
     client_address: Option<String>,
     max_rate_bps: Option<u64>,
     user_data: Option<Data>,
 ) -> Outcome<ConnectToken> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = match issued_unix {
+        Some(seconds) => Duration::from_secs(seconds),
+        None => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+    };
     let expiry = now.saturating_add(duration(lifetime_s)?.max(Duration::from_secs(1)));
     let servers = match addresses(&servers)?.as_slice() {
         [] => TokenServers::Every,

@@ -12,6 +12,7 @@ mod client;
 mod config;
 mod credentials;
 mod failure;
+mod file_server;
 mod files;
 mod names;
 mod operation;
@@ -32,7 +33,9 @@ mod _haulier {
     #[pymodule_export]
     use crate::credentials::{ConnectToken, Ticket, TokenKey, issue_token, random_secret};
     #[pymodule_export]
-    use crate::files::{FileServer, fetch, serve};
+    use crate::file_server::{FileServer, recv, serve};
+    #[pymodule_export]
+    use crate::files::{fetch, send};
     #[pymodule_export]
     use crate::names::{BlockHandle, BlockNumber, ConnectionId};
     #[pymodule_export]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import threading
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Callable, Iterator, Optional
 
 import pytest
@@ -82,3 +86,43 @@ def host() -> Iterator[Host]:
     )
     yield host
     host.close()
+
+
+@pytest.fixture
+def maps(tmp_path: Path) -> Path:
+    """A directory with three files."""
+    maps = tmp_path / "maps"
+    (maps / "a").mkdir(parents=True)
+    (maps / "one.map").write_bytes(os.urandom(1_500_000))
+    (maps / "a" / "two.map").write_bytes(b"two" * 1000)
+    (maps / "a" / "notes.txt").write_text("notes")
+    return maps
+
+
+def same(left: Path, right: Path) -> None:
+    """Both have the same files."""
+    files = [path.relative_to(left) for path in left.rglob("*") if path.is_file()]
+    assert files
+    for file in files:
+        assert (left / file).read_bytes() == (right / file).read_bytes(), file
+
+
+@pytest.fixture
+def program() -> str:
+    """The program `haulier`, which `cargo test` has built."""
+    program = os.environ.get("HAULIER_PROGRAM")
+    if program is None:
+        pytest.skip("HAULIER_PROGRAM does not say where the program `haulier` is")
+    return program
+
+
+@contextmanager
+def started(program: str, *arguments: str) -> "Iterator[tuple[subprocess.Popen[str], str]]":
+    """The program as it serves or receives, and its ticket."""
+    command = [program, *arguments, "--bind", "127.0.0.1:0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process, next(it for line in process.stdout if (it := json.loads(line).get("ticket")))
+        finally:
+            process.kill()

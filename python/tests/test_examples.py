@@ -49,6 +49,22 @@ def test_a_tool_fetches(tmp_path: Path) -> None:
     assert (tmp_path / "into" / "world.bin").stat().st_size == 500_000
 
 
+def test_a_tool_sends(tmp_path: Path) -> None:
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "log.txt").write_text("log")
+    command = [sys.executable, str(EXAMPLES / "send.py"), "--into", str(tmp_path / "inbox")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as taker:
+        try:
+            assert taker.stdout is not None
+            ticket = taker.stdout.readline().strip()
+            printed = run("send.py", str(tmp_path / "log.txt"), ticket)
+            assert printed == "1 files are stored there: 3 bytes\n"
+            assert taker.stdout.readline() == "log.txt: 3 bytes\n"
+        finally:
+            taker.kill()
+    assert (tmp_path / "inbox" / "log.txt").read_text() == "log"
+
+
 def test_a_soak() -> None:
     printed = run("soak.py", "20", "3")
     assert printed.endswith("0 hangs, 0 mismatches\n"), printed

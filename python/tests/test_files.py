@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator
 
 import pytest
 
 import haulier
-from conftest import LIMIT_S
+from conftest import LIMIT_S, maps, program, same, started
 from haulier import Progress
 
-
-@pytest.fixture
-def maps(tmp_path: Path) -> Path:
-    """A directory with three files."""
-    maps = tmp_path / "maps"
-    (maps / "a").mkdir(parents=True)
-    (maps / "one.map").write_bytes(os.urandom(1_500_000))
-    (maps / "a" / "two.map").write_bytes(b"two" * 1000)
-    (maps / "a" / "notes.txt").write_text("notes")
-    return maps
-
-
-def same(left: Path, right: Path) -> None:
-    """Both have the same files."""
-    files = [path.relative_to(left) for path in left.rglob("*") if path.is_file()]
-    assert files
-    for file in files:
-        assert (left / file).read_bytes() == (right / file).read_bytes(), file
+__all__ = ["maps", "program"]
 
 
 def test_a_directory_is_served_and_fetched(maps: Path, tmp_path: Path) -> None:
@@ -114,31 +94,10 @@ def test_what_progress_raises_ends_a_fetch(maps: Path, tmp_path: Path) -> None:
             haulier.fetch(server.ticket, tmp_path / "x", name="maps/one.map", on_progress=enough)
 
 
-@pytest.fixture
-def program() -> str:
-    """The program `haulier`, which `cargo test` has built."""
-    program = os.environ.get("HAULIER_PROGRAM")
-    if program is None:
-        pytest.skip("HAULIER_PROGRAM does not say where the program `haulier` is")
-    return program
-
-
-@contextmanager
-def serving(program: str, *arguments: str) -> "Iterator[tuple[subprocess.Popen[str], str]]":
-    """The program as it serves, and its ticket."""
-    command = [program, "serve", *arguments, "--bind", "127.0.0.1:0", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process, next(it for line in process.stdout if (it := json.loads(line).get("ticket")))
-        finally:
-            process.kill()
-
-
 def test_python_fetches_from_the_program(program: str, maps: Path, tmp_path: Path) -> None:
     into = tmp_path / "into"
     into.mkdir()
-    with serving(program, str(maps), "--once") as (process, ticket):
+    with started(program, "serve", str(maps), "--once") as (process, ticket):
         done = haulier.fetch(ticket, into)
         assert done.files == 3
         assert process.wait(LIMIT_S) == 0
@@ -157,7 +116,7 @@ def test_the_program_fetches_from_python(program: str, maps: Path, tmp_path: Pat
 
 def test_a_program_that_serves_files_speaks_to_a_client_of_python(program: str, maps: Path) -> None:
     """A plain client, with a request that is none for files: the program says why it ends."""
-    with serving(program, str(maps)) as (process, ticket):
+    with started(program, "serve", str(maps)) as (process, ticket):
         client = haulier.Client.connect(ticket, request=b"let me play")
         client.connected(LIMIT_S)
         closed = [event for event in client if isinstance(event, haulier.Event.Closed)]

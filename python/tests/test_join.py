@@ -6,10 +6,9 @@ import array
 import builtins
 import gc
 import os
-import signal
 import socket
+import sys
 import threading
-from typing import Callable
 
 import pytest
 
@@ -158,6 +157,39 @@ def test_another_secret(host: Host) -> None:
     assert (error.value.kind, error.value.name) == ("refused", "key")
 
 
+def test_a_server_with_an_identity_proves_it() -> None:
+    secret = haulier.random_secret()
+    with Server.bind("127.0.0.1:0", PROTOCOL_ID, secret=secret, identity=haulier.random_secret()) as server:
+        host = Host(server)
+        identity = server.ticket().identity
+        assert identity is not None and len(identity) == 32
+
+        def join(identity: bytes) -> Client:
+            address, config = server.local_addr, ConnectionConfig(handshake_timeout_s=2)
+            return Client.connect(
+                address, protocol_id=PROTOCOL_ID, secret=secret, identity=identity, config=config
+            )
+
+        with join(identity) as client:
+            client.connected(LIMIT_S)
+        # What is encrypted for another server this one cannot read.
+        with pytest.raises(haulier.NoAnswerError):
+            join(bytes(range(32))).connected(LIMIT_S)
+        host.close()
+
+
+def test_a_full_server_has_a_line() -> None:
+    host = Host(Server.bind("127.0.0.1:0", PROTOCOL_ID, connections=1))
+    with Client.connect(host.ticket) as first:
+        first.connected(LIMIT_S)
+        second = Client.connect(host.ticket)
+        queued = until(second, lambda event: isinstance(event, Event.Queued))
+        assert isinstance(queued, Event.Queued) and queued.place == 1
+    second.connected(LIMIT_S)
+    second.close()
+    host.close()
+
+
 def test_the_application_refuses(host: Host) -> None:
     client = Client.connect(host.ticket, request=b"no")
     closed = until(client, lambda event: isinstance(event, Event.Closed))
@@ -205,26 +237,6 @@ def test_an_address_in_use(host: Host) -> None:
     assert isinstance(error.value, OSError) and error.value.kind == "io"
 
 
-def test_a_token_lets_in_who_has_it() -> None:
-    key = haulier.TokenKey(5, haulier.random_secret())
-    host = Host(Server.bind("127.0.0.1:0", PROTOCOL_ID, token_keys=[key], earlier_tokens=True))
-    with pytest.raises(haulier.UsageError, match="only tokens"):
-        host.server.ticket()
-    address = host.server.local_addr
-    token = haulier.issue_token(key, PROTOCOL_ID, [address], client_id=42, user_data=b"alice")
-    assert token.servers == [address] and str(token).startswith("haulier-token1:")
-    with Client.connect(str(token)) as client:
-        client.connected(LIMIT_S)
-        client.finish(LIMIT_S)
-    [claims] = host.claims
-    assert claims is not None and (claims.client_id, claims.user_data) == (42, b"alice")
-    again = Client.connect(token)
-    with pytest.raises(haulier.RefusedError) as error:
-        again.connected(LIMIT_S)
-    assert error.value.name == "token_used"
-    host.close()
-
-
 def test_secrets_are_not_printed() -> None:
     secret = haulier.random_secret()
     with Server.bind("127.0.0.1:0", PROTOCOL_ID, secret=secret) as server:
@@ -247,25 +259,68 @@ def test_other_threads_run_while_one_waits(host: Host) -> None:
         assert ended == [None]
 
 
-@pytest.mark.parametrize("what", ["wait", "iterate", "connected", "finish"])
-def test_ctrl_c_ends_a_wait(host: Host, what: str) -> None:
-    """Without a look at signals it would last an hour, and the tests be ended with the place where it hangs."""
-    with silent() as nobody:
-        host_, port = nobody.getsockname()
-        config = ConnectionConfig(handshake_timeout_s=3600, idle_timeout_s=3600)
-        client = Client.connect(f"{host_}:{port}", protocol_id=7, open=True, config=config)
-        calls: dict[str, Callable[[], object]] = {
-            "wait": lambda: client.wait(3600),
-            "iterate": lambda: list(client),
-            "connected": lambda: client.connected(3600),
-            "finish": lambda: list(host.server),
-        }
-        timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT))
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            calls[what]()
-        timer.join()
+def test_each_event_goes_to_one_of_several_threads(host: Host) -> None:
+    client = Client.connect(host.ticket)
+    client.connected(LIMIT_S)
+    until(client, lambda event: isinstance(event, Event.Block))
+    seen: list[bytes] = []
+
+    def read() -> None:
+        for event in client:
+            if isinstance(event, Event.Message):
+                seen.append(event.data)
+                if len(seen) == 200:
+                    client.close()
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for number in range(200):
+        client.send_message(str(number).encode())
+    for thread in threads:
+        thread.join(LIMIT_S)
+        assert not thread.is_alive()
+    assert sorted(map(int, seen)) == list(range(200))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="it counts what Linux lists")
+def test_many_clients_share_a_thread(host: Host) -> None:
+    """Threads of haulier are none of Python's, so it is the system that counts them."""
+    first = Client.connect(host.ticket, shared_thread=True)
+    before = len(os.listdir("/proc/self/task"))
+    shared = [Client.connect(host.ticket, shared_thread=True) for _ in range(10)]
+    for client in shared:
+        client.connected(LIMIT_S)
+    assert len(os.listdir("/proc/self/task")) == before
+    own = Client.connect(host.ticket)
+    assert len(os.listdir("/proc/self/task")) == before + 1
+    for client in (first, own, *shared):
         client.close()
+
+
+def test_a_port_is_free_when_the_last_name_of_its_server_is_gone() -> None:
+    with Server.bind("127.0.0.1:0", PROTOCOL_ID) as server:
+        address = server.local_addr
+    with pytest.raises(haulier.IoError):
+        Server.bind(address, PROTOCOL_ID)
+    del server
+    with Server.bind(address, PROTOCOL_ID) as again:
+        assert again.local_addr == address
+
+
+def test_the_end_of_a_with_waits_for_what_was_sent(host: Host) -> None:
+    """And after an error it does not."""
+    with Client.connect(host.ticket) as client:
+        client.connected(LIMIT_S)
+        client.send_block(Block(8, os.urandom(3_000_000)))
+    assert client.is_closed and client.all_acked
+    with pytest.raises(LookupError):
+        with Client.connect(host.ticket) as client:
+            client.connected(LIMIT_S)
+            client.set_max_rate_bps(100_000)
+            client.send_block(Block(8, os.urandom(3_000_000)))
+            raise LookupError
+    assert not client.all_acked
 
 
 def test_a_handle_that_is_forgotten_closes_its_connection(host: Host) -> None:

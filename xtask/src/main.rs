@@ -79,6 +79,9 @@ fn main() -> ExitCode {
     if std::env::var_os(api::AS_RUSTDOC).is_some() {
         return api::as_rustdoc();
     }
+    if std::env::var_os(python::AS_CARGO).is_some() {
+        return python::as_cargo();
+    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match dispatch(&arguments, &Workspace::here()) {

@@ -3,10 +3,23 @@
 //! ```text
 //! python/src -> maturin -> target/python/wheels -> target/python/env <- pytest, mypy
 //! ```
+//!
+//! maturin has cargo build the one package. Alone it has fewer features of what is under it than `cargo test`
+//! has, so that all of haulier would be built a second time: two minutes of CPU. So this program takes
+//! cargo's place, and passes the call on for all packages that `cargo test` builds: [`as_cargo`].
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
 use crate::ci::{Shell, Stop};
+use crate::workspace::cargo;
+
+/// Set to the real cargo for a run of this program as cargo.
+pub(crate) const AS_CARGO: &str = "XTASK_AS_CARGO";
+
+/// What it takes that features are those of `cargo test`: all of its packages, and an example, for which the
+/// dependencies of tests count. It has built this one.
+const AS_TESTED: [&str; 5] = ["--workspace", "--exclude", "xtask", "--example", "mods"];
 
 /// What builds the wheel and tries it, in the versions that are known to do. They come from Python's
 /// registry.
@@ -28,7 +41,11 @@ pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
     // As `cargo test` builds, so that of libraries what is the same is not built again.
     let build = "-m maturin build --profile dev --locked --quiet --manifest-path python/Cargo.toml";
     let to = wheels.display();
-    shell.command(&format!("{python} {build} --interpreter {python} --out {to}"), &[])?;
+    let (this, cargo) = (std::env::current_exe(), cargo());
+    let this = this.map_err(|error| error.to_string())?.display().to_string();
+    let cargo = cargo.to_string_lossy();
+    let env = [("CARGO", this.as_str()), (AS_CARGO, &cargo)];
+    shell.command(&format!("{python} {build} --interpreter {python} --out {to}"), &env)?;
     let pip = "-m pip install --quiet --disable-pip-version-check";
     let install = "--no-index --force-reinstall --find-links";
     shell.command(&format!("{python} {pip} {install} {to} haulier"), &[])?;
@@ -36,9 +53,29 @@ pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
     let tests = format!("{python} -B -m pytest python --rootdir python");
     shell.command(&tests, &[("HAULIER_PROGRAM", &program)])?;
     let cache = folder.join("mypy");
-    let types = "--config-file python/pyproject.toml python/tests python/examples";
+    let types = "--config-file python/pyproject.toml python/tests python/examples python/bench";
     shell.command(&format!("{python} -m mypy --cache-dir {} {types}", cache.display()), &[])?;
     shell.command(&format!("{python} -m mypy.stubtest haulier"), &[])
+}
+
+/// What maturin asks of cargo, built as `cargo test` builds it.
+pub(crate) fn as_cargo() -> ExitCode {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|it| it == "rustc") {
+        // Behind it is what to tell the compiler of one package: to strip it, for the wheel's size.
+        arguments.truncate(arguments.iter().position(|it| it == "--").unwrap_or(arguments.len()));
+        arguments[0] = "build".to_owned();
+        arguments.extend(AS_TESTED.map(str::to_owned));
+    }
+    let mut cargo = Command::new(std::env::var_os(AS_CARGO).unwrap_or_else(|| "cargo".into()));
+    match cargo.args(arguments).env_remove(AS_CARGO).env_remove("CARGO").status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("cargo: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// The Python of an environment with the tools in it.

@@ -1,8 +1,8 @@
 //! Levels that load from the wire.
 
-use bevy_asset::{AssetEvent, LoadState};
+use bevy_asset::{AssetEvent, AssetLoadFailedEvent, LoadState};
 use bevy_haulier::block_tag;
-use bevy_haulier::haulier::Block;
+use bevy_haulier::haulier::{Block, Connect, Delivery};
 use bevy_haulier::prelude::*;
 
 use crate::support::{Level, bytes, ends, seen, state, watch};
@@ -10,6 +10,7 @@ use crate::support::{Level, bytes, ends, seen, state, watch};
 #[test]
 fn a_level_loads_from_the_wire_with_its_own_loader() {
     let mut ends = ends(vec![named_block("level/3", "door\nkey\n")], &["level/3"]);
+    watch::<AssetEvent<Level>>(&mut ends.client);
     // Before the join, as a game's start-up does.
     let level = ends.load::<Level>("haulier://level/3");
     ends.frame();
@@ -17,6 +18,83 @@ fn a_level_loads_from_the_wire_with_its_own_loader() {
     ends.join();
     ends.until_state(HaulierState::Playing);
     assert_eq!(ends.asset(&level), Some(&Level(vec!["door".to_owned(), "key".to_owned()])));
+    // Once, by the load that waited: none waits any longer when the connection ends, and nothing is replaced.
+    ends.client.world_mut().commands().leave();
+    ends.client.world_mut().flush();
+    ends.until_state(HaulierState::Left);
+    for _ in 0..100 {
+        ends.frame();
+    }
+    assert!(ends.load_state(&level).is_loaded());
+    let modified = AssetEvent::Modified { id: level.id() };
+    assert!(!seen::<AssetEvent<Level>>(&ends.client).contains(&modified));
+    let blocks = ends.client.world().resource::<HaulierBlocks>();
+    assert_eq!(blocks.get("level/3"), None, "its blocks went with the connection");
+}
+
+/// A frame or two lie between a load in a menu and the join that it is for.
+#[test]
+fn a_load_of_the_frame_before_the_join_waits_for_it() {
+    let mut ends = ends(vec![named_block("world", "here")], &["world"]);
+    ends.join();
+    ends.until_state(HaulierState::Playing);
+    ends.client.world_mut().commands().leave();
+    ends.client.world_mut().flush();
+    ends.until_state(HaulierState::Left);
+    let level = ends.load::<Level>("haulier://world");
+    let blocks = ends.client.world().resource::<HaulierBlocks>().clone();
+    // It asks in a task, which takes no frame.
+    let has_asked = (0..20_000).any(|_| {
+        std::thread::yield_now();
+        format!("{blocks:?}").contains("Waiting {")
+    });
+    assert!(has_asked, "the load has not asked for its block");
+    watch::<AssetLoadFailedEvent<Level>>(&mut ends.client);
+    ends.client.update();
+    ends.join();
+    ends.until_state(HaulierState::Playing);
+    assert_eq!(ends.asset(&level), Some(&Level(vec!["here".to_owned()])));
+    assert_eq!(
+        seen::<AssetLoadFailedEvent<Level>>(&ends.client).len(),
+        0,
+        "it did not fail before"
+    );
+}
+
+/// A cache is filled when the server has said which block it is, not before.
+#[test]
+fn a_join_drops_what_was_there_before_it() {
+    let mut ends = ends(Vec::new(), &[]);
+    let blocks = ends.client.world().resource::<HaulierBlocks>().clone();
+    blocks.insert("world", "of another server");
+    ends.join();
+    ends.until_state(HaulierState::Playing);
+    assert_eq!(blocks.get("world"), None);
+}
+
+/// A connection with [`Delivery::InOrder`]: the chunks are messages, the game plays when all are there, and a
+/// load that waits is told that it waits for nothing.
+#[test]
+fn a_block_in_chunks_is_the_games_to_read_and_no_asset() {
+    let mut ends = ends(vec![named_block("world", bytes(600_000))], &["world"]);
+    let level = ends.load::<BlockBytes>("haulier://world");
+    let mut connect = Connect::try_from(ends.ticket.as_str()).unwrap();
+    connect.connection.delivery = Delivery::InOrder;
+    connect.connection.max_unread_block_bytes = 8 << 20;
+    ends.client.insert_resource(HaulierClient::connect(connect).unwrap());
+    ends.until_state(HaulierState::Playing);
+    let chunks =
+        seen::<FromServer>(&ends.client).iter().filter_map(|FromServer(event)| match event {
+            HaulierEvent::Chunk { data, .. } => Some(data),
+            _ => None,
+        });
+    let world: Vec<u8> = chunks.flat_map(|chunk| chunk.iter().copied()).collect();
+    assert!(world == bytes(600_000));
+    ends.until("the load fails", |ends| ends.load_state(&level).is_failed());
+    let LoadState::Failed(error) = ends.load_state(&level) else { unreachable!() };
+    assert!(error.to_string().contains("chunk by chunk"), "{error}");
+    let progress = ends.client.world().resource::<JoinProgress>();
+    assert_eq!((progress.received_bytes, progress.length_bytes), (600_000, 600_000));
 }
 
 #[test]
@@ -149,6 +227,7 @@ fn a_block_stays_until_it_is_removed() {
         ends.frame();
     }
     let blocks = ends.client.world().resource::<HaulierBlocks>().clone();
+    assert_eq!(blocks.get("world").as_deref(), Some(b"here".as_slice()));
     assert_eq!(blocks.remove("world").as_deref(), Some(b"here".as_slice()));
     assert_eq!(blocks.get("world"), None);
     // From a cache, in place of the wire.
@@ -164,5 +243,6 @@ fn a_name_has_the_same_tag_everywhere() {
     assert_eq!(block_tag("0"), 0);
     assert_eq!(block_tag("4611686018427387903"), (1 << 62) - 1);
     assert_eq!(block_tag("world"), 1_312_919_627_391_207_895);
-    assert!(block_tag("4611686018427387904") < 1 << 62, "too large for a tag: a name");
+    let too_large = block_tag("4611686018427387904");
+    assert_eq!(too_large, 139_392_408_618_783_367, "too large for a tag: a name");
 }

@@ -11,11 +11,15 @@ use bevy_reflect::TypePath;
 use bevy_state::app::StatesPlugin;
 use bevy_state::prelude::*;
 
-/// Frames after which a test has failed: some seconds at least, however fast the machine is.
-const MAX_FRAMES: usize = 300_000;
+/// Frames in a row in which no end hears anything, after which it is not waited for any longer: a second, and
+/// six on a machine that is busy, for frames are then as slow as all else.
+const QUIET_FRAMES: usize = 3_000;
+
+/// Frames after which a test has failed in which something is heard again and again.
+const MAX_FRAMES: usize = 60_000;
 
 /// An asset that reads its bytes with a loader of its own: lines of text, none of which is `damaged`.
-#[derive(Asset, TypePath, Debug, PartialEq)]
+#[derive(Asset, TypePath, Clone, Debug, PartialEq)]
 pub(crate) struct Level(pub(crate) Vec<String>);
 
 #[derive(TypePath)]
@@ -138,16 +142,37 @@ impl Ends {
         std::thread::yield_now();
     }
 
-    /// Frames of both until this is so.
+    /// Frames of both until this is so, or until nothing more can be expected.
     #[track_caller]
     pub(crate) fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+        let (mut heard, mut quiet) = (self.heard(), 0);
         for _ in 0..MAX_FRAMES {
             if is_so(self) {
                 return;
             }
             self.frame();
+            let now = self.heard();
+            quiet = if now == heard { quiet + 1 } else { 0 };
+            heard = now;
+            if quiet == QUIET_FRAMES {
+                break;
+            }
         }
-        panic!("never: {what}; the client is {:?}", state(&self.client));
+        panic!(
+            "never: {what}; the client is {:?}, and both have heard nothing for {quiet} frames. The \
+             client's events end with {}, the server's with {}",
+            state(&self.client),
+            beginning(seen::<FromServer>(&self.client).last()),
+            beginning(seen::<FromClient>(&self.server).last()),
+        );
+    }
+
+    /// How much both have heard: events, and states that were entered.
+    fn heard(&self) -> (usize, usize, usize) {
+        let entered = seen::<StateTransitionEvent<HaulierState>>(&self.client).len();
+        let events =
+            (seen::<FromServer>(&self.client).len(), seen::<FromClient>(&self.server).len());
+        (events.0, events.1, entered)
     }
 
     /// Frames until the client is in this state.
@@ -178,6 +203,11 @@ impl Ends {
     pub(crate) fn asset<A: Asset>(&self, handle: &Handle<A>) -> Option<&A> {
         self.client.world().resource::<Assets<A>>().get(handle)
     }
+}
+
+/// What an event is, without all bytes of its block.
+fn beginning(event: Option<&impl std::fmt::Debug>) -> String {
+    format!("{event:?}").chars().take(100).collect()
 }
 
 pub(crate) fn state(app: &App) -> HaulierState {

@@ -66,12 +66,33 @@ static void play(HNetHost *server, HNetHost *client, HNetPeer *to_client, HNetPe
     expect(client, 0, "all");
 }
 
+/* What was sent before arrives before the end, however long it takes: here a second, at this rate. */
+static void last_words(HNetHost *server, HNetHost *client, HNetPeer *to_client) {
+    HNetEvent event;
+    HNetPacket *packet = hnet_packet_create("farewell", 8, HNET_PACKET_FLAG_RELIABLE);
+    CHECK(packet && hnet_packet_resize(packet, 300000) == 0 && packet->dataLength == 300000);
+    hnet_host_bandwidth_limit(server, 0, 300000);
+    CHECK(hnet_peer_send(to_client, 0, packet) == 0);
+    hnet_peer_disconnect_later(to_client, 11);
+    CHECK(to_client->state == HNET_PEER_STATE_DISCONNECT_LATER);
+    CHECK(hnet_host_service(server, &event, PATIENCE_MS) == 1);
+    CHECK(event.type == HNET_EVENT_TYPE_DISCONNECT && event.peer == to_client);
+    hnet_host_bandwidth_limit(server, 0, 0);
+    event = hear(client, HNET_EVENT_TYPE_RECEIVE);
+    CHECK(event.packet->dataLength == 300000 && memcmp(event.packet->data, "farewell", 8) == 0);
+    CHECK(hnet_packet_resize(event.packet, 8) == 0 && hnet_packet_resize(event.packet, 9) == -1);
+    hnet_packet_destroy(event.packet);
+    event = hear(client, HNET_EVENT_TYPE_DISCONNECT);
+    CHECK(event.data == 11);
+}
+
 static void join(const haulier_secret *secret) {
     HNetAddress address;
     HNetEvent event;
     HNetHost *server, *client;
     HNetPeer *to_server, *to_client;
     int player = 7;
+    char ip[64];
 
     CHECK(hnet_address_set_host(&address, "127.0.0.1") == 0);
     address.port = HNET_PORT_ANY;
@@ -90,6 +111,21 @@ static void join(const haulier_secret *secret) {
 
     play(server, client, to_client, to_server);
 
+    CHECK(&server->peers[to_client - server->peers] == to_client);
+    CHECK(hnet_address_get_host_ip(&to_client->address, ip, sizeof ip) == 0);
+    CHECK(strcmp(ip, "127.0.0.1") == 0 && hnet_address_get_host_ip(&address, ip, 3) == -1);
+    CHECK(hnet_host_service(client, NULL, 0) == 0);
+    hnet_peer_ping(to_server);
+    hnet_host_channel_limit(client, 3);
+    CHECK(client->channelLimit == 3);
+    last_words(server, client, to_client);
+
+    CHECK(hnet_address_set_host_ip(&address, "127.0.0.1") == 0);
+    to_server = hnet_host_connect(client, &address, 5, 43);
+    event = hear(client, HNET_EVENT_TYPE_CONNECT);
+    event = hear(server, HNET_EVENT_TYPE_CONNECT);
+    CHECK(event.data == 43);
+    event.peer->data = &player;
     hnet_peer_disconnect(to_server, 9);
     event = hear(server, HNET_EVENT_TYPE_DISCONNECT);
     CHECK(event.data == 9 && event.peer->data == &player);

@@ -24,16 +24,6 @@
 /* How long a host with several connections of its own waits for one before it looks at the others, in ms. */
 #define TURN_MS 1
 
-struct HNetHost {
-    haulier_server *server; /* null for a host of clients */
-    HNetPeer *peers;
-    size_t peerCount;
-    size_t channelLimit;
-    uint64_t max_rate_bps;
-    haulier_secret secret;
-    int is_secure;
-};
-
 int hnet_initialize(void) {
     return haulier_check_abi(HAULIER_ABI_VERSION) == HAULIER_OK ? 0 : -1;
 }
@@ -47,11 +37,30 @@ int hnet_address_set_host(HNetAddress *address, const char *name) {
     return 0;
 }
 
+int hnet_address_set_host_ip(HNetAddress *address, const char *ip) {
+    return hnet_address_set_host(address, ip);
+}
+
+int hnet_address_get_host_ip(const HNetAddress *address, char *ip, size_t bytes) {
+    if (strlen(address->host) >= bytes)
+        return -1;
+    strcpy(ip, address->host);
+    return 0;
+}
+
 /* "HOST:PORT"; an IPv6 address goes in brackets. */
 static void address_text(const HNetAddress *address, char *text, size_t bytes) {
     const char *host = address->host[0] ? address->host : "0.0.0.0";
     int is_v6 = strchr(host, ':') != NULL;
     snprintf(text, bytes, is_v6 ? "[%s]:%u" : "%s:%u", host, (unsigned)address->port);
+}
+
+static uint64_t rate_of(uint32_t bandwidth) {
+    return bandwidth ? 8 * (uint64_t)bandwidth : UINT64_MAX;
+}
+
+static size_t channels_of(size_t limit) {
+    return limit && limit < HNET_CHANNELS ? limit : HNET_CHANNELS;
 }
 
 static void settings_of(const HNetHost *host, haulier_connection_settings *settings) {
@@ -79,8 +88,8 @@ HNetHost *hnet_host_create_secure(const HNetAddress *address, size_t peerCount,
         return NULL;
     }
     host->peerCount = peerCount;
-    host->channelLimit = channelLimit && channelLimit < HNET_CHANNELS ? channelLimit : HNET_CHANNELS;
-    host->max_rate_bps = outgoingBandwidth ? 8 * (uint64_t)outgoingBandwidth : UINT64_MAX;
+    host->channelLimit = channels_of(channelLimit);
+    host->max_rate_bps = rate_of(outgoingBandwidth);
     host->is_secure = secret != NULL;
     if (secret)
         host->secret = *secret;
@@ -181,6 +190,18 @@ HNetPacket *hnet_packet_create(const void *data, size_t dataLength, uint32_t fla
     return packet;
 }
 
+int hnet_packet_resize(HNetPacket *packet, size_t dataLength) {
+    uint8_t *data;
+    if (packet->received.kind != HAULIER_EVENT_NONE) /* to be read only; it can become shorter */
+        return dataLength <= packet->dataLength ? (packet->dataLength = dataLength, 0) : -1;
+    data = (uint8_t *)realloc(packet->data - HEAD_BYTES, HEAD_BYTES + dataLength);
+    if (!data)
+        return -1;
+    packet->data = data + HEAD_BYTES;
+    packet->dataLength = dataLength;
+    return 0;
+}
+
 void hnet_packet_destroy(HNetPacket *packet) {
     if (!packet)
         return;
@@ -268,6 +289,23 @@ void hnet_host_flush(HNetHost *host) {
     (void)host;
 }
 
+void hnet_host_bandwidth_limit(HNetHost *host, uint32_t incoming, uint32_t outgoing) {
+    size_t i;
+    (void)incoming;
+    host->max_rate_bps = rate_of(outgoing);
+    for (i = 0; i < host->peerCount; i++) {
+        HNetPeer *peer = &host->peers[i];
+        if (peer->client)
+            haulier_client_set_max_rate_bps(peer->client, host->max_rate_bps);
+        else if (peer->state != HNET_PEER_STATE_DISCONNECTED)
+            haulier_server_set_max_rate_bps(host->server, peer->connection, host->max_rate_bps);
+    }
+}
+
+void hnet_host_channel_limit(HNetHost *host, size_t channelLimit) {
+    host->channelLimit = channels_of(channelLimit);
+}
+
 uint16_t hnet_host_port(const HNetHost *host) {
     char text[HAULIER_TEXT_BYTES];
     if (haulier_server_local_address(host->server, text, sizeof text))
@@ -286,6 +324,36 @@ void hnet_peer_disconnect(HNetPeer *peer, uint32_t data) {
         haulier_client_close(peer->client, code, NULL);
     else
         haulier_server_close(peer->host->server, peer->connection, code, NULL);
+}
+
+void hnet_peer_disconnect_later(HNetPeer *peer, uint32_t data) {
+    if (peer->state != HNET_PEER_STATE_CONNECTED) {
+        hnet_peer_disconnect(peer, data);
+        return;
+    }
+    peer->state = HNET_PEER_STATE_DISCONNECT_LATER;
+    peer->disconnectData = data;
+}
+
+/* Disconnects those of whom nothing is on its way any more. Returns whether there are others. */
+static int disconnect_late(HNetHost *host) {
+    size_t i;
+    int are_left = 0;
+    for (i = 0; i < host->peerCount; i++) {
+        HNetPeer *peer = &host->peers[i];
+        if (peer->state != HNET_PEER_STATE_DISCONNECT_LATER)
+            continue;
+        if (peer->client ? haulier_client_all_acked(peer->client)
+                         : haulier_server_all_acked(host->server, peer->connection))
+            hnet_peer_disconnect(peer, peer->disconnectData);
+        else
+            are_left = 1;
+    }
+    return are_left;
+}
+
+void hnet_peer_ping(HNetPeer *peer) {
+    (void)peer;
 }
 
 void hnet_peer_disconnect_now(HNetPeer *peer, uint32_t data) {
@@ -379,6 +447,7 @@ static void enter(HNetHost *host, haulier_event *event) {
         return;
     }
     peer->connection = event->connection;
+    haulier_server_set_max_rate_bps(host->server, event->connection, host->max_rate_bps);
     for (i = 0; i < event->data_bytes && i < 4; i++)
         peer->connectData |= (uint32_t)event->data[i] << 8 * i;
     if (!haulier_server_client_address(host->server, event->connection, text, sizeof text)) {
@@ -438,13 +507,17 @@ static uint64_t now_ms(void) {
 
 int hnet_host_service(HNetHost *host, HNetEvent *event, uint32_t timeout) {
     uint64_t until = now_ms() + timeout;
+    if (!event) /* ENet sends what waits then, and haulier has done that */
+        return 0;
     for (;;) {
+        int is_later = disconnect_late(host);
         uint64_t now = now_ms();
         uint32_t left = now < until ? (uint32_t)(until - now) : 0;
+        uint32_t turn = is_later && left > TURN_MS ? TURN_MS : left;
         int taken;
         memset(event, 0, sizeof *event);
-        taken = host->server ? take_from_server(host, event, left)
-                             : take_from_clients(host, event, left);
+        taken = host->server ? take_from_server(host, event, turn)
+                             : take_from_clients(host, event, turn);
         if (taken > 0)
             return 1;
         memset(event, 0, sizeof *event);

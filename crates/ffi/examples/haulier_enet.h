@@ -27,14 +27,16 @@ typedef enum HNetEventType {
 } HNetEventType;
 
 typedef enum HNetPacketFlag {
-    HNET_PACKET_FLAG_RELIABLE = 1,   /* arrives, in order; above 64 KiB as a block */
-    HNET_PACKET_FLAG_UNSEQUENCED = 2 /* once, and also if a newer one is there already */
+    HNET_PACKET_FLAG_RELIABLE = 1,           /* arrives, in order; above 64 KiB as a block */
+    HNET_PACKET_FLAG_UNSEQUENCED = 2,        /* once, and also if a newer one is there already */
+    HNET_PACKET_FLAG_UNRELIABLE_FRAGMENT = 8 /* no meaning: large unreliable packets always are */
 } HNetPacketFlag;
 
 typedef enum HNetPeerState {
     HNET_PEER_STATE_DISCONNECTED,
     HNET_PEER_STATE_CONNECTING,
     HNET_PEER_STATE_CONNECTED,
+    HNET_PEER_STATE_DISCONNECT_LATER,
     HNET_PEER_STATE_DISCONNECTING
 } HNetPeerState;
 
@@ -58,11 +60,23 @@ typedef struct HNetPeer {
     HNetPeerState state;
     uint32_t roundTripTime; /* in ms, as of the last hnet_host_service() that had an event of it */
     uint32_t connectData;
+    uint32_t disconnectData; /* of hnet_peer_disconnect_later() */
     uint64_t connection;    /* at a server */
     haulier_client *client; /* at a client */
     uint16_t newest[256];   /* of unreliable packets, by channel */
     uint8_t hasNewest[256];
 } HNetPeer;
+
+/* As with ENet, a game may go through the peers, and have peer - host->peers as a number of its players. */
+struct HNetHost {
+    HNetPeer *peers;
+    size_t peerCount;
+    size_t channelLimit;
+    haulier_server *server; /* null for a host of clients */
+    uint64_t max_rate_bps;
+    haulier_secret secret;
+    int is_secure;
+};
 
 typedef struct HNetEvent {
     HNetEventType type;
@@ -76,6 +90,8 @@ typedef struct HNetEvent {
 int hnet_initialize(void);
 void hnet_deinitialize(void);
 int hnet_address_set_host(HNetAddress *address, const char *name);
+int hnet_address_set_host_ip(HNetAddress *address, const char *ip); /* the same */
+int hnet_address_get_host_ip(const HNetAddress *address, char *ip, size_t bytes);
 
 /* With an address it is a server, without one for clients. The bandwidths are bytes per second; 0 is no limit.
  * The incoming one has no meaning: senders find out what a link has. */
@@ -88,11 +104,15 @@ HNetHost *hnet_host_create_secure(const HNetAddress *address, size_t peerCount,
 void hnet_host_destroy(HNetHost *host);
 HNetPeer *hnet_host_connect(HNetHost *host, const HNetAddress *address, size_t channelCount,
                             uint32_t data);
-/* 1 with an event, 0 without one after timeout ms, -1 if it does not work any more. */
+/* 1 with an event, 0 without one after timeout ms or with event null, -1 if it does not work any more. */
 int hnet_host_service(HNetHost *host, HNetEvent *event, uint32_t timeout);
 int hnet_host_check_events(HNetHost *host, HNetEvent *event);
 void hnet_host_broadcast(HNetHost *host, uint8_t channelID, HNetPacket *packet);
 void hnet_host_flush(HNetHost *host); /* nothing: what is sent goes at once */
+/* Bytes per second, for connections there are and for later ones; 0 is no limit. */
+void hnet_host_bandwidth_limit(HNetHost *host, uint32_t incoming, uint32_t outgoing);
+/* For connections that this host begins from now on; that of a server is the one it was created with. */
+void hnet_host_channel_limit(HNetHost *host, size_t channelLimit);
 /* The port that a server has, also if the system chose it. */
 uint16_t hnet_host_port(const HNetHost *host);
 
@@ -100,9 +120,13 @@ uint16_t hnet_host_port(const HNetHost *host);
 int hnet_peer_send(HNetPeer *peer, uint8_t channelID, HNetPacket *packet);
 void hnet_peer_disconnect(HNetPeer *peer, uint32_t data);
 void hnet_peer_disconnect_now(HNetPeer *peer, uint32_t data); /* no event */
+/* When all reliable packets have arrived: hnet_host_service() sees to it. */
+void hnet_peer_disconnect_later(HNetPeer *peer, uint32_t data);
 void hnet_peer_reset(HNetPeer *peer);                         /* no event */
+void hnet_peer_ping(HNetPeer *peer); /* nothing: connections keep themselves alive */
 
 HNetPacket *hnet_packet_create(const void *data, size_t dataLength, uint32_t flags);
+int hnet_packet_resize(HNetPacket *packet, size_t dataLength); /* 0, or -1 and it is as before */
 void hnet_packet_destroy(HNetPacket *packet);
 
 #ifdef __cplusplus

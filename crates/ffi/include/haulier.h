@@ -37,6 +37,9 @@
 // another header would not work any more; the shared library has it in its name (libhaulier.so.1).
 #define HAULIER_ABI_VERSION 1
 
+// Bytes of a chunk, except of the last one of a block, which has what is left.
+#define HAULIER_CHUNK_BYTES 262144
+
 // For haulier_client_send_block_with(): the urgency of the connection's settings.
 #define HAULIER_URGENCY_OF_CONNECTION 2
 
@@ -140,6 +143,10 @@ enum haulier_event_kind
   HAULIER_EVENT_PACKET_LOST = 19,
   // The client's address has changed, and the new one is validated.
   HAULIER_EVENT_ADDRESS_CHANGED = 20,
+  // Chunks of blocks that were made with haulier_block_from_values() are wanted: call
+  // haulier_client_want_chunk() or haulier_server_want_chunk() until it returns HAULIER_NOTHING. It comes
+  // once, and again after that.
+  HAULIER_EVENT_CHUNKS_WANTED = 21,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -473,6 +480,12 @@ typedef struct haulier_client_settings {
   size_t server_count;
   // The settings of the connection. Null, the default: its defaults.
   const struct haulier_connection_settings *connection;
+  // The path of a file that is written with what the connection does, datagram by datagram, as qlog, the
+  // format of QUIC's tools; what is there is replaced. It has no secrets. Null, the default: none.
+  const char *qlog_path;
+  // The path of a file to which the keys of the connection are appended, for `haulier inspect` and
+  // Wireshark: whoever has it can read all of the connection. Null, the default: none.
+  const char *key_log_path;
   // How long to wait in line while the server has no seat, in ms. Default 600000.
   uint32_t max_time_in_line_ms;
   // Copies of the request that are sent at once, 1 to 10. Default 4.
@@ -504,6 +517,12 @@ typedef struct haulier_server_settings {
   size_t address_count;
   // The settings of its connections. Null, the default: their defaults.
   const struct haulier_connection_settings *connection;
+  // The path of a file that is written with what all connections do, datagram by datagram, as qlog, the
+  // format of QUIC's tools; what is there is replaced. It has no secrets. Null, the default: none.
+  const char *qlog_path;
+  // The path of a file to which the keys of all connections are appended, for `haulier inspect` and
+  // Wireshark: whoever has it can read all of them. Null, the default: none.
+  const char *key_log_path;
   // What it sends in all, in bit/s, at least 100000: what its own uplink has. Clients take turns with
   // blocks, packets go before them. Default UINT64_MAX, no limit.
   uint64_t max_uplink_bps;
@@ -536,7 +555,7 @@ typedef struct haulier_server_settings {
 
 // What keeps the bytes of an event: of the library alone.
 typedef struct haulier_owned {
-  // Not to be touched.
+  // Not to be touched. Nothing is there unless the kind of the event brings bytes.
   size_t words[8];
 } haulier_owned;
 
@@ -603,6 +622,20 @@ typedef struct haulier_event {
   // The library's.
   struct haulier_owned owned;
 } haulier_event;
+
+// A chunk that is to be provided.
+typedef struct haulier_wanted_chunk {
+  // The tag of its block.
+  uint64_t tag;
+  // Where it begins in the block, in bytes.
+  uint64_t offset_bytes;
+  // How many bytes it has.
+  size_t length_bytes;
+  // Its block, as haulier_client_send_block() gave it.
+  uint32_t handle;
+  // Which chunk of the block it is, from 0.
+  uint32_t index;
+} haulier_wanted_chunk;
 
 // What one end of a connection counts, and what it has measured of the path.
 typedef struct haulier_connection_stats {
@@ -816,6 +849,50 @@ uint64_t haulier_block_length(const struct haulier_block *block);
 haulier_result haulier_block_digest(const struct haulier_block *block,
                                     uint8_t *digest);
 
+// Writes the value of a chunk, 32 bytes: what is kept of it to make its block with
+// haulier_block_from_values(). Values may be computed in any order and by any number of threads, and kept
+// beside the file.
+//
+// block_bytes: the length of the whole block. index: which chunk of it this is, from 0. chunk: its
+// HAULIER_CHUNK_BYTES, or fewer of the last one. value: 32 bytes.
+//
+// Returns HAULIER_ERROR_USAGE if the chunk with this index of such a block has not so many bytes.
+haulier_result haulier_chunk_value(uint64_t block_bytes,
+                                   uint32_t index,
+                                   const void *chunk,
+                                   size_t chunk_bytes,
+                                   uint8_t *value);
+
+// Makes a block whose bytes are somewhere else, for example on a disk, and never all in memory. It is sent
+// as any other, and HAULIER_EVENT_CHUNKS_WANTED says when its chunks are to be provided:
+//
+//     haulier_wanted_chunk wanted;
+//     while (haulier_server_want_chunk(server, connection, &wanted) == HAULIER_OK) {
+//         ... read wanted.length_bytes from wanted.offset_bytes on ...
+//         haulier_server_provide_chunk(server, connection, wanted.handle, wanted.index, bytes,
+//                                      wanted.length_bytes);
+//     }
+//
+// tag, block: as for haulier_block_new(). block_bytes: its length. values: 32 bytes for each chunk of
+// HAULIER_CHUNK_BYTES, as haulier_chunk_value() wrote them, in the order of the chunks; copied. value_count:
+// how many chunks there are; 0 for a block of no bytes.
+//
+// Returns HAULIER_ERROR_USAGE if such a block has not as many chunks.
+haulier_result haulier_block_from_values(uint64_t tag,
+                                         uint64_t block_bytes,
+                                         const uint8_t *values,
+                                         size_t value_count,
+                                         struct haulier_block **block);
+
+// Whether these are the bytes of this chunk of a block: for a file that may have changed since its values
+// were computed. False for null.
+//
+// block: of any kind. index, chunk, chunk_bytes: as for haulier_chunk_value().
+bool haulier_block_is_chunk(const struct haulier_block *block,
+                            uint32_t index,
+                            const void *chunk,
+                            size_t chunk_bytes);
+
 // Starts to connect with the text of a ticket ("haulier1:...") or of a connect token ("haulier-token1:..."),
 // and returns at once: HAULIER_EVENT_CONNECTED or HAULIER_EVENT_CLOSED reports the result.
 //
@@ -926,6 +1003,31 @@ haulier_result haulier_client_send_block_with(const struct haulier_client *clien
                                               uint32_t urgency,
                                               uint32_t *handle);
 
+// Takes the next chunk that is wanted of a block that was made with haulier_block_from_values(): each is
+// wanted once, and a few ahead of what is being sent. Any thread may ask, read and provide: the network
+// waits for none.
+//
+// chunk: where it goes.
+//
+// Returns HAULIER_NOTHING if no more are wanted now: HAULIER_EVENT_CHUNKS_WANTED says when there are again.
+haulier_result haulier_client_want_chunk(const struct haulier_client *client,
+                                         struct haulier_wanted_chunk *chunk);
+
+// Provides a chunk that was wanted, in any order and at any time. The program answers for its bytes: for
+// others the server closes the connection (haulier_block_is_chunk()). A program that cannot provide one
+// gives the block up, with haulier_client_cancel_block().
+//
+// handle, index: of the wanted chunk. data: copied; as many bytes as were wanted.
+//
+// Returns HAULIER_NOTHING if nobody needs it any more: the server has the block, or declined it, or the
+// connection is gone. HAULIER_ERROR_USAGE for a chunk that was not wanted, or was provided before, or has
+// another length.
+haulier_result haulier_client_provide_chunk(const struct haulier_client *client,
+                                            uint32_t handle,
+                                            uint32_t index,
+                                            const void *data,
+                                            size_t data_bytes);
+
 // Gives a block up. The server is told the code, the program's own. There is no event.
 //
 // Returns HAULIER_NOTHING if it was not on its way.
@@ -1093,199 +1195,6 @@ haulier_result haulier_client_set_max_rate_bps(const struct haulier_client *clie
 
 // Changes how much of the link this client's blocks may take, at once. urgency: a haulier_urgency.
 haulier_result haulier_client_set_urgency(const struct haulier_client *client, uint32_t urgency);
-
-// Sends a packet of up to 256 KiB, once: it is in time or lost. HAULIER_EVENT_PACKET_ACKED or
-// HAULIER_EVENT_PACKET_LOST says which.
-//
-// data: copied; may be null if data_bytes is 0. number: where its number goes, for those events; may be
-// null.
-//
-// Returns HAULIER_ERROR_NOT_OPEN before HAULIER_EVENT_CONNECTED and after the end, HAULIER_ERROR_FULL,
-// HAULIER_ERROR_USAGE if it is too large.
-haulier_result haulier_client_send_packet(const struct haulier_client *client,
-                                          const void *data,
-                                          size_t data_bytes,
-                                          uint64_t *number);
-
-// Sends a message of up to 64 KiB on channel 0: it arrives, once, in order.
-//
-// data: copied; may be null if data_bytes is 0.
-//
-// Returns HAULIER_ERROR_NOT_OPEN before HAULIER_EVENT_CONNECTED and after the end, HAULIER_ERROR_FULL,
-// HAULIER_ERROR_USAGE if it is too large.
-haulier_result haulier_client_send_message(const struct haulier_client *client,
-                                           const void *data,
-                                           size_t data_bytes);
-
-// Sends a message of up to 64 KiB on a channel: it arrives, once. What is missing on one channel delays no
-// other.
-//
-// channel: 0 to 255, and less than the server's max_channels. order: a haulier_order. data: copied; may be
-// null if data_bytes is 0. number: where its number on the channel goes, for HAULIER_EVENT_MESSAGE_ACKED;
-// may be null.
-//
-// Returns as haulier_client_send_message() does; HAULIER_ERROR_USAGE also for a channel that the server does
-// not accept.
-haulier_result haulier_client_send_message_on(const struct haulier_client *client,
-                                              uint32_t channel,
-                                              uint32_t order,
-                                              const void *data,
-                                              size_t data_bytes,
-                                              uint64_t *number);
-
-// Says what goes first of what this client sends. Of those that have something to send the highest priority
-// does; within a priority each has its weight's share of the bytes. No effect before
-// HAULIER_EVENT_CONNECTED.
-//
-// source: a haulier_source. channel: which channel, with HAULIER_SOURCE_CHANNEL. priority: 0 to 255.
-// weight: 1 to 65535.
-haulier_result haulier_client_set_lane(const struct haulier_client *client,
-                                       uint32_t source,
-                                       uint32_t channel,
-                                       uint32_t priority,
-                                       uint32_t weight);
-
-// Limits the rate of what this client sends of blocks, in bit/s; less than 4000 counts as 4000.
-haulier_result haulier_client_set_max_rate_bps(const struct haulier_client *client,
-                                               uint64_t max_rate_bps);
-
-// Changes how much of the link this client's blocks may take, at once. urgency: a haulier_urgency.
-haulier_result haulier_client_set_urgency(const struct haulier_client *client, uint32_t urgency);
-
-// Sends a block, which arrives whole: HAULIER_EVENT_BLOCK_SENT says so. Its bytes are not copied, and it may
-// be freed at once.
-//
-// handle: where its number goes, which names it in events and below; may be null.
-//
-// Returns HAULIER_ERROR_NOT_OPEN before HAULIER_EVENT_CONNECTED and after the end, HAULIER_ERROR_FULL,
-// HAULIER_ERROR_USAGE if it is larger than what the server accepts.
-haulier_result haulier_client_send_block(const struct haulier_client *client,
-                                         const struct haulier_block *block,
-                                         uint32_t *handle);
-
-// Sends a block beside others.
-//
-// priority: 0 to 255; the highest goes first. weight: the share beside others of its priority, 0 to 65535;
-// 0: after those that have none either. urgency: a haulier_urgency, or HAULIER_URGENCY_OF_CONNECTION.
-// handle: as for haulier_client_send_block().
-//
-// Returns as haulier_client_send_block() does.
-haulier_result haulier_client_send_block_with(const struct haulier_client *client,
-                                              const struct haulier_block *block,
-                                              uint32_t priority,
-                                              uint32_t weight,
-                                              uint32_t urgency,
-                                              uint32_t *handle);
-
-// Gives a block up. The server is told the code, the program's own. There is no event.
-//
-// Returns HAULIER_NOTHING if it was not on its way.
-haulier_result haulier_client_cancel_block(const struct haulier_client *client,
-                                           uint32_t handle,
-                                           uint32_t code);
-
-// Pauses a block: no further chunk of it is begun, and it has no time limit.
-//
-// Returns HAULIER_NOTHING if it is not on its way.
-haulier_result haulier_client_pause_block(const struct haulier_client *client, uint32_t handle);
-
-// Goes on with a block that was paused.
-//
-// Returns HAULIER_NOTHING if it is not on its way.
-haulier_result haulier_client_resume_block(const struct haulier_client *client, uint32_t handle);
-
-// Says which bytes of a block go first, as far as chunks may be open (256 MiB), and then the others. It can
-// be changed at any time.
-//
-// begin_bytes, end_bytes: the first byte, and the one after the last; the usual order if they are equal.
-//
-// Returns HAULIER_NOTHING if it is not on its way.
-haulier_result haulier_client_prefer_range(const struct haulier_client *client,
-                                           uint32_t handle,
-                                           uint64_t begin_bytes,
-                                           uint64_t end_bytes);
-
-// Changes the priority of a block, 0 to 255, from now on.
-//
-// Returns HAULIER_NOTHING if it is not on its way.
-haulier_result haulier_client_set_block_priority(const struct haulier_client *client,
-                                                 uint32_t handle,
-                                                 uint32_t priority);
-
-// Does not want the rest of a block that the server announced, and tells it the code, the program's own.
-//
-// block: from HAULIER_EVENT_BLOCK_ANNOUNCED.
-//
-// Returns HAULIER_NOTHING if it was not being received.
-haulier_result haulier_client_decline_block(const struct haulier_client *client,
-                                            uint32_t block,
-                                            uint32_t code);
-
-// The program has a block already, for example on its disk: when the server announces it,
-// HAULIER_EVENT_BLOCK_HERE takes the place of HAULIER_EVENT_BLOCK, and its bytes are not sent.
-//
-// digest: the BLAKE3 of the block, 32 bytes.
-//
-// Returns HAULIER_NOTHING if it is not remembered: at most 64 are, once there is a connection.
-haulier_result haulier_client_have_block(const struct haulier_client *client,
-                                         const uint8_t *digest);
-
-// The program has some chunks of a block already, verified: only the others are sent and handed out. With
-// HAULIER_DELIVERY_CHUNKS and HAULIER_DELIVERY_IN_ORDER.
-//
-// digest: the BLAKE3 of the block, 32 bytes. map: bit i, the lowest of each byte first, is the chunk from
-// byte i * 262144 on; copied.
-//
-// Returns HAULIER_NOTHING if it is not remembered.
-haulier_result haulier_client_have_chunks(const struct haulier_client *client,
-                                          const uint8_t *digest,
-                                          const uint8_t *map,
-                                          size_t map_bytes);
-
-// Returns the state of the connection; HAULIER_STATE_NONE before there is one, and for null.
-haulier_state haulier_client_state(const struct haulier_client *client);
-
-// Whether every block and message that was sent is acknowledged. True for null.
-bool haulier_client_all_acked(const struct haulier_client *client);
-
-// Writes what the connection counts, and what it has measured of the path. struct_size:
-// sizeof(haulier_connection_stats).
-//
-// Returns HAULIER_NOTHING before there is a connection.
-haulier_result haulier_client_stats(const struct haulier_client *client,
-                                    struct haulier_connection_stats *stats,
-                                    size_t struct_size);
-
-// Writes the progress of the block that is being sent.
-//
-// Returns HAULIER_NOTHING if there is none.
-haulier_result haulier_client_sending(const struct haulier_client *client,
-                                      struct haulier_progress *progress);
-
-// Writes the progress of the block that is being received.
-//
-// Returns HAULIER_NOTHING if there is none.
-haulier_result haulier_client_receiving(const struct haulier_client *client,
-                                        struct haulier_progress *progress);
-
-// Writes the address of the server as text; one of several while it connects. HAULIER_TEXT_BYTES are always
-// enough.
-haulier_result haulier_client_server_address(const struct haulier_client *client,
-                                             char *text,
-                                             size_t text_bytes);
-
-// Writes the local address of its socket as text. HAULIER_TEXT_BYTES are always enough.
-haulier_result haulier_client_local_address(const struct haulier_client *client,
-                                            char *text,
-                                            size_t text_bytes);
-
-// Writes a warning for the user if the system gives the socket too little buffer memory, with what to do.
-// HAULIER_TEXT_BYTES are always enough.
-//
-// Returns HAULIER_NOTHING if there is none.
-haulier_result haulier_client_buffer_warning(const struct haulier_client *client,
-                                             char *text,
-                                             size_t text_bytes);
 
 // Binds an address, and starts.
 //
@@ -1301,9 +1210,21 @@ haulier_result haulier_server_bind(const char *address,
                                    const struct haulier_server_settings *settings,
                                    struct haulier_server **server);
 
+// Gives the same server once more, with the events of one of its workers only (haulier_server_settings,
+// workers): for a program that has a thread for each. All else is as with the first, for all connections.
+// Each event goes to one of them, so a program polls either these or the server itself.
+//
+// number: which worker, from 0. worker: where the new one goes, to be freed with haulier_server_free(), in
+// any order with the server; null is written there if the call does not return HAULIER_OK.
+//
+// Returns HAULIER_NOTHING if there are not so many: some systems have one, whatever the settings say.
+haulier_result haulier_server_worker(const struct haulier_server *server,
+                                     uint32_t number,
+                                     struct haulier_server **worker);
+
 // Frees a server. All connections that are left are closed with HAULIER_CLOSE_SHUTTING_DOWN:
-// haulier_server_finish() waits until that is sent. No other thread may use it any more. Its events stay
-// valid. Null is allowed.
+// haulier_server_finish() waits until that is sent. With haulier_server_worker() that is when the last one
+// is freed. No other thread may use it any more. Its events stay valid. Null is allowed.
 void haulier_server_free(struct haulier_server *server);
 
 // Takes the next event of any client, without waiting. Call it once a frame, until it returns something else
@@ -1392,289 +1313,32 @@ haulier_result haulier_server_send_block_with(const struct haulier_server *serve
                                               uint32_t urgency,
                                               uint32_t *handle);
 
-// Gives a block up. The client is told the code, the program's own. There is no event.
+// Takes the next chunk that is wanted of a block that was made with haulier_block_from_values(): each is
+// wanted once, and a few ahead of what is being sent. Any thread may ask, read and provide: the network
+// waits for none.
 //
-// Returns HAULIER_NOTHING if it was not on its way.
-haulier_result haulier_server_cancel_block(const struct haulier_server *server,
-                                           uint64_t connection,
-                                           uint32_t handle,
-                                           uint32_t code);
+// chunk: where it goes.
+//
+// Returns HAULIER_NOTHING if no more are wanted now: HAULIER_EVENT_CHUNKS_WANTED says when there are again.
+haulier_result haulier_server_want_chunk(const struct haulier_server *server,
+                                         uint64_t connection,
+                                         struct haulier_wanted_chunk *chunk);
 
-// Pauses a block: no further chunk of it is begun, and it has no time limit.
+// Provides a chunk that was wanted, in any order and at any time. The program answers for its bytes: for
+// others the client closes the connection (haulier_block_is_chunk()). A program that cannot provide one
+// gives the block up, with haulier_server_cancel_block().
 //
-// Returns HAULIER_NOTHING if it is not on its way.
-haulier_result haulier_server_pause_block(const struct haulier_server *server,
-                                          uint64_t connection,
-                                          uint32_t handle);
-
-// Goes on with a block that was paused.
+// handle, index: of the wanted chunk. data: copied; as many bytes as were wanted.
 //
-// Returns HAULIER_NOTHING if it is not on its way.
-haulier_result haulier_server_resume_block(const struct haulier_server *server,
-                                           uint64_t connection,
-                                           uint32_t handle);
-
-// Says which bytes of a block go first, as far as chunks may be open (256 MiB), and then the others. It can
-// be changed at any time.
-//
-// begin_bytes, end_bytes: the first byte, and the one after the last; the usual order if they are equal.
-//
-// Returns HAULIER_NOTHING if it is not on its way.
-haulier_result haulier_server_prefer_range(const struct haulier_server *server,
-                                           uint64_t connection,
-                                           uint32_t handle,
-                                           uint64_t begin_bytes,
-                                           uint64_t end_bytes);
-
-// Changes the priority of a block, 0 to 255, from now on.
-//
-// Returns HAULIER_NOTHING if it is not on its way.
-haulier_result haulier_server_set_block_priority(const struct haulier_server *server,
-                                                 uint64_t connection,
-                                                 uint32_t handle,
-                                                 uint32_t priority);
-
-// Does not want the rest of a block that the client announced, and tells it the code, the program's own.
-//
-// block: from HAULIER_EVENT_BLOCK_ANNOUNCED.
-//
-// Returns HAULIER_NOTHING if it was not being received.
-haulier_result haulier_server_decline_block(const struct haulier_server *server,
+// Returns HAULIER_NOTHING if nobody needs it any more: the client has the block, or declined it, or the
+// connection is gone. HAULIER_ERROR_USAGE for a chunk that was not wanted, or was provided before, or has
+// another length.
+haulier_result haulier_server_provide_chunk(const struct haulier_server *server,
                                             uint64_t connection,
-                                            uint32_t block,
-                                            uint32_t code);
-
-// The program has a block already, for example on its disk: when the client announces it,
-// HAULIER_EVENT_BLOCK_HERE takes the place of HAULIER_EVENT_BLOCK, and its bytes are not sent.
-//
-// digest: the BLAKE3 of the block, 32 bytes.
-//
-// Returns HAULIER_NOTHING if it is not remembered: at most 64 are, once there is a connection.
-haulier_result haulier_server_have_block(const struct haulier_server *server,
-                                         uint64_t connection,
-                                         const uint8_t *digest);
-
-// The program has some chunks of a block already, verified: only the others are sent and handed out. With
-// HAULIER_DELIVERY_CHUNKS and HAULIER_DELIVERY_IN_ORDER.
-//
-// digest: the BLAKE3 of the block, 32 bytes. map: bit i, the lowest of each byte first, is the chunk from
-// byte i * 262144 on; copied.
-//
-// Returns HAULIER_NOTHING if it is not remembered.
-haulier_result haulier_server_have_chunks(const struct haulier_server *server,
-                                          uint64_t connection,
-                                          const uint8_t *digest,
-                                          const uint8_t *map,
-                                          size_t map_bytes);
-
-// Returns the state of a connection; HAULIER_STATE_NONE for one that is gone, and for null.
-haulier_state haulier_server_state(const struct haulier_server *server, uint64_t connection);
-
-// Writes what the connection counts, and what it has measured of the path. struct_size:
-// sizeof(haulier_connection_stats).
-//
-// Returns HAULIER_NOTHING for a connection that is gone.
-haulier_result haulier_server_connection_stats(const struct haulier_server *server,
-                                               uint64_t connection,
-                                               struct haulier_connection_stats *stats,
-                                               size_t struct_size);
-
-// Writes the progress of the block that is being sent.
-//
-// Returns HAULIER_NOTHING if there is none.
-haulier_result haulier_server_sending(const struct haulier_server *server,
-                                      uint64_t connection,
-                                      struct haulier_progress *progress);
-
-// Writes the progress of the block that is being received.
-//
-// Returns HAULIER_NOTHING if there is none.
-haulier_result haulier_server_receiving(const struct haulier_server *server,
-                                        uint64_t connection,
-                                        struct haulier_progress *progress);
-
-// Writes the address of a connection's client as text. HAULIER_TEXT_BYTES are always enough.
-//
-// Returns HAULIER_NOTHING for a connection that is gone.
-haulier_result haulier_server_client_address(const struct haulier_server *server,
-                                             uint64_t connection,
-                                             char *text,
-                                             size_t text_bytes);
-
-// Writes what the server counts, for all its clients together. struct_size: sizeof(haulier_server_counters).
-haulier_result haulier_server_stats(const struct haulier_server *server,
-                                    struct haulier_server_counters *stats,
-                                    size_t struct_size);
-
-// Writes the connections that there are, those in their handshake too.
-//
-// connections: room for capacity numbers; may be null if that is 0. count: where the number of connections
-// goes, which may be more than capacity: then the others were not written.
-haulier_result haulier_server_connections(const struct haulier_server *server,
-                                          uint64_t *connections,
-                                          size_t capacity,
-                                          size_t *count);
-
-// Writes the address that the server listens at as text, with the port that the system has chosen.
-// HAULIER_TEXT_BYTES are always enough.
-haulier_result haulier_server_local_address(const struct haulier_server *server,
-                                            char *text,
-                                            size_t text_bytes);
-
-// Sends a packet of up to 256 KiB, once: it is in time or lost. HAULIER_EVENT_PACKET_ACKED or
-// HAULIER_EVENT_PACKET_LOST says which.
-//
-// data: copied; may be null if data_bytes is 0. number: where its number goes, for those events; may be
-// null.
-//
-// Returns HAULIER_ERROR_NOT_OPEN for a connection that is gone, HAULIER_ERROR_FULL,
-// HAULIER_ERROR_USAGE if it is too large.
-haulier_result haulier_server_send_packet(const struct haulier_server *server,
-                                          uint64_t connection,
-                                          const void *data,
-                                          size_t data_bytes,
-                                          uint64_t *number);
-
-// Sends a message of up to 64 KiB on channel 0: it arrives, once, in order.
-//
-// data: copied; may be null if data_bytes is 0.
-//
-// Returns HAULIER_ERROR_NOT_OPEN for a connection that is gone, HAULIER_ERROR_FULL,
-// HAULIER_ERROR_USAGE if it is too large.
-haulier_result haulier_server_send_message(const struct haulier_server *server,
-                                           uint64_t connection,
-                                           const void *data,
-                                           size_t data_bytes);
-
-// Sends a message of up to 64 KiB on a channel: it arrives, once. What is missing on one channel delays no
-// other.
-//
-// channel: 0 to 255, and less than the client's max_channels. order: a haulier_order. data: copied; may be
-// null if data_bytes is 0. number: where its number on the channel goes, for HAULIER_EVENT_MESSAGE_ACKED;
-// may be null.
-//
-// Returns as haulier_server_send_message() does; HAULIER_ERROR_USAGE also for a channel that the client does
-// not accept.
-haulier_result haulier_server_send_message_on(const struct haulier_server *server,
-                                              uint64_t connection,
-                                              uint32_t channel,
-                                              uint32_t order,
-                                              const void *data,
-                                              size_t data_bytes,
-                                              uint64_t *number);
-
-// Says what goes first of what is sent to a client. Of those that have something to send the highest
-// priority does; within a priority each has its weight's share of the bytes.
-//
-// source: a haulier_source. channel: which channel, with HAULIER_SOURCE_CHANNEL. priority: 0 to 255.
-// weight: 1 to 65535.
-haulier_result haulier_server_set_lane(const struct haulier_server *server,
-                                       uint64_t connection,
-                                       uint32_t source,
-                                       uint32_t channel,
-                                       uint32_t priority,
-                                       uint32_t weight);
-
-// Limits the rate of what is sent to a client of blocks, in bit/s; less than 4000 counts as 4000.
-haulier_result haulier_server_set_max_rate_bps(const struct haulier_server *server,
-                                               uint64_t connection,
-                                               uint64_t max_rate_bps);
-
-// Changes how much of the link a client's blocks may take, at once. urgency: a haulier_urgency.
-haulier_result haulier_server_set_urgency(const struct haulier_server *server,
-                                          uint64_t connection,
-                                          uint32_t urgency);
-
-// Sends a packet of up to 256 KiB, once: it is in time or lost. HAULIER_EVENT_PACKET_ACKED or
-// HAULIER_EVENT_PACKET_LOST says which.
-//
-// data: copied; may be null if data_bytes is 0. number: where its number goes, for those events; may be
-// null.
-//
-// Returns HAULIER_ERROR_NOT_OPEN for a connection that is gone, HAULIER_ERROR_FULL,
-// HAULIER_ERROR_USAGE if it is too large.
-haulier_result haulier_server_send_packet(const struct haulier_server *server,
-                                          uint64_t connection,
-                                          const void *data,
-                                          size_t data_bytes,
-                                          uint64_t *number);
-
-// Sends a message of up to 64 KiB on channel 0: it arrives, once, in order.
-//
-// data: copied; may be null if data_bytes is 0.
-//
-// Returns HAULIER_ERROR_NOT_OPEN for a connection that is gone, HAULIER_ERROR_FULL,
-// HAULIER_ERROR_USAGE if it is too large.
-haulier_result haulier_server_send_message(const struct haulier_server *server,
-                                           uint64_t connection,
-                                           const void *data,
-                                           size_t data_bytes);
-
-// Sends a message of up to 64 KiB on a channel: it arrives, once. What is missing on one channel delays no
-// other.
-//
-// channel: 0 to 255, and less than the client's max_channels. order: a haulier_order. data: copied; may be
-// null if data_bytes is 0. number: where its number on the channel goes, for HAULIER_EVENT_MESSAGE_ACKED;
-// may be null.
-//
-// Returns as haulier_server_send_message() does; HAULIER_ERROR_USAGE also for a channel that the client does
-// not accept.
-haulier_result haulier_server_send_message_on(const struct haulier_server *server,
-                                              uint64_t connection,
-                                              uint32_t channel,
-                                              uint32_t order,
-                                              const void *data,
-                                              size_t data_bytes,
-                                              uint64_t *number);
-
-// Says what goes first of what is sent to a client. Of those that have something to send the highest
-// priority does; within a priority each has its weight's share of the bytes.
-//
-// source: a haulier_source. channel: which channel, with HAULIER_SOURCE_CHANNEL. priority: 0 to 255.
-// weight: 1 to 65535.
-haulier_result haulier_server_set_lane(const struct haulier_server *server,
-                                       uint64_t connection,
-                                       uint32_t source,
-                                       uint32_t channel,
-                                       uint32_t priority,
-                                       uint32_t weight);
-
-// Limits the rate of what is sent to a client of blocks, in bit/s; less than 4000 counts as 4000.
-haulier_result haulier_server_set_max_rate_bps(const struct haulier_server *server,
-                                               uint64_t connection,
-                                               uint64_t max_rate_bps);
-
-// Changes how much of the link a client's blocks may take, at once. urgency: a haulier_urgency.
-haulier_result haulier_server_set_urgency(const struct haulier_server *server,
-                                          uint64_t connection,
-                                          uint32_t urgency);
-
-// Sends a block, which arrives whole: HAULIER_EVENT_BLOCK_SENT says so. Its bytes are not copied, and it may
-// be freed at once.
-//
-// handle: where its number goes, which names it in events and below; may be null.
-//
-// Returns HAULIER_ERROR_NOT_OPEN for a connection that is gone, HAULIER_ERROR_FULL,
-// HAULIER_ERROR_USAGE if it is larger than what the client accepts.
-haulier_result haulier_server_send_block(const struct haulier_server *server,
-                                         uint64_t connection,
-                                         const struct haulier_block *block,
-                                         uint32_t *handle);
-
-// Sends a block beside others.
-//
-// priority: 0 to 255; the highest goes first. weight: the share beside others of its priority, 0 to 65535;
-// 0: after those that have none either. urgency: a haulier_urgency, or HAULIER_URGENCY_OF_CONNECTION.
-// handle: as for haulier_server_send_block().
-//
-// Returns as haulier_server_send_block() does.
-haulier_result haulier_server_send_block_with(const struct haulier_server *server,
-                                              uint64_t connection,
-                                              const struct haulier_block *block,
-                                              uint32_t priority,
-                                              uint32_t weight,
-                                              uint32_t urgency,
-                                              uint32_t *handle);
+                                            uint32_t handle,
+                                            uint32_t index,
+                                            const void *data,
+                                            size_t data_bytes);
 
 // Gives a block up. The client is told the code, the program's own. There is no event.
 //
@@ -1799,11 +1463,80 @@ haulier_result haulier_server_connections(const struct haulier_server *server,
                                           size_t capacity,
                                           size_t *count);
 
+// Whether every block and message that was sent to a client is acknowledged. True for null, and for a
+// connection that is gone.
+bool haulier_server_all_acked(const struct haulier_server *server,
+                              uint64_t connection);
+
 // Writes the address that the server listens at as text, with the port that the system has chosen.
 // HAULIER_TEXT_BYTES are always enough.
 haulier_result haulier_server_local_address(const struct haulier_server *server,
                                             char *text,
                                             size_t text_bytes);
+
+// Sends a packet of up to 256 KiB, once: it is in time or lost. HAULIER_EVENT_PACKET_ACKED or
+// HAULIER_EVENT_PACKET_LOST says which.
+//
+// data: copied; may be null if data_bytes is 0. number: where its number goes, for those events; may be
+// null.
+//
+// Returns HAULIER_ERROR_NOT_OPEN for a connection that is gone, HAULIER_ERROR_FULL,
+// HAULIER_ERROR_USAGE if it is too large.
+haulier_result haulier_server_send_packet(const struct haulier_server *server,
+                                          uint64_t connection,
+                                          const void *data,
+                                          size_t data_bytes,
+                                          uint64_t *number);
+
+// Sends a message of up to 64 KiB on channel 0: it arrives, once, in order.
+//
+// data: copied; may be null if data_bytes is 0.
+//
+// Returns HAULIER_ERROR_NOT_OPEN for a connection that is gone, HAULIER_ERROR_FULL,
+// HAULIER_ERROR_USAGE if it is too large.
+haulier_result haulier_server_send_message(const struct haulier_server *server,
+                                           uint64_t connection,
+                                           const void *data,
+                                           size_t data_bytes);
+
+// Sends a message of up to 64 KiB on a channel: it arrives, once. What is missing on one channel delays no
+// other.
+//
+// channel: 0 to 255, and less than the client's max_channels. order: a haulier_order. data: copied; may be
+// null if data_bytes is 0. number: where its number on the channel goes, for HAULIER_EVENT_MESSAGE_ACKED;
+// may be null.
+//
+// Returns as haulier_server_send_message() does; HAULIER_ERROR_USAGE also for a channel that the client does
+// not accept.
+haulier_result haulier_server_send_message_on(const struct haulier_server *server,
+                                              uint64_t connection,
+                                              uint32_t channel,
+                                              uint32_t order,
+                                              const void *data,
+                                              size_t data_bytes,
+                                              uint64_t *number);
+
+// Says what goes first of what is sent to a client. Of those that have something to send the highest
+// priority does; within a priority each has its weight's share of the bytes.
+//
+// source: a haulier_source. channel: which channel, with HAULIER_SOURCE_CHANNEL. priority: 0 to 255.
+// weight: 1 to 65535.
+haulier_result haulier_server_set_lane(const struct haulier_server *server,
+                                       uint64_t connection,
+                                       uint32_t source,
+                                       uint32_t channel,
+                                       uint32_t priority,
+                                       uint32_t weight);
+
+// Limits the rate of what is sent to a client of blocks, in bit/s; less than 4000 counts as 4000.
+haulier_result haulier_server_set_max_rate_bps(const struct haulier_server *server,
+                                               uint64_t connection,
+                                               uint64_t max_rate_bps);
+
+// Changes how much of the link a client's blocks may take, at once. urgency: a haulier_urgency.
+haulier_result haulier_server_set_urgency(const struct haulier_server *server,
+                                          uint64_t connection,
+                                          uint32_t urgency);
 
 #ifdef __cplusplus
 }  // extern "C"
@@ -1811,4 +1544,4 @@ haulier_result haulier_server_local_address(const struct haulier_server *server,
 
 #endif  /* HAULIER_H */
 
-/* Made of sources with the sum 09a5f467aeac1e4b; the lines above have c5344ab5bbec6a4a. */
+/* Made of sources with the sum a5b7cfe924b7b31b; the lines above have c36df0374cadcd71. */

@@ -136,7 +136,7 @@ pub unsafe extern "C" fn haulier_block_digest(
 }
 
 /// The largest tag: what the wire has for it.
-const MAX_TAG: u64 = (1 << 62) - 1;
+pub(crate) const MAX_TAG: u64 = (1 << 62) - 1;
 
 /// # Safety
 /// As for [`put`].

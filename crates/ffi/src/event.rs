@@ -1,14 +1,16 @@
 //! Events: what is polled, and what it holds until it is freed.
 //!
-//! The invariant: an event whose kind is not `HAULIER_EVENT_NONE` holds one `Bytes` in its `owned` field, or
-//! two (`holds_two`), to which its pointers point; one that is `NONE` holds nothing. So a received block
-//! is handed on without a copy, and freeing an event a second time does nothing.
+//! The invariant: the kind of an event says how many `Bytes` are in its `owned` field ([`held_by`]), to which
+//! its pointers point; one that is `NONE` holds nothing. So a received block is handed on without a copy, and
+//! freeing an event a second time does nothing.
 //!
 //! Events are filled where C wants them. They have some 300 bytes: to make them elsewhere and move them two
-//! or three times took a tenth of a microsecond, a twentieth of what a message costs in all.
+//! or three times took a tenth of a microsecond, a twentieth of what a message costs in all. The part that
+//! holds bytes is not cleared before, and is neither filled nor dropped for a kind that brings none, such as
+//! an ack: that was a quarter of what the border cost.
 
 use core::ffi::c_char;
-use core::mem::{align_of, size_of};
+use core::mem::{MaybeUninit, align_of, offset_of, size_of};
 use core::ptr::null;
 use core::time::Duration;
 
@@ -67,6 +69,10 @@ pub enum haulier_event_kind {
     HAULIER_EVENT_PACKET_LOST = 19,
     /// The client's address has changed, and the new one is validated.
     HAULIER_EVENT_ADDRESS_CHANGED = 20,
+    /// Chunks of blocks that were made with haulier_block_from_values() are wanted: call
+    /// haulier_client_want_chunk() or haulier_server_want_chunk() until it returns HAULIER_NOTHING. It comes
+    /// once, and again after that.
+    HAULIER_EVENT_CHUNKS_WANTED = 21,
 }
 
 use haulier_event_kind::*;
@@ -130,8 +136,8 @@ pub enum haulier_refusal {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct haulier_owned {
-    /// Not to be touched.
-    pub words: [usize; 8],
+    /// Not to be touched. Nothing is there unless the kind of the event brings bytes.
+    pub words: [MaybeUninit<usize>; 8],
 }
 
 // Two of them are kept in it.
@@ -218,21 +224,32 @@ pub unsafe extern "C" fn haulier_event_free(event: *mut haulier_event) {
         if kind.read() == HAULIER_EVENT_NONE as i32 {
             return;
         }
-        let holds_two = holds_two(kind.read());
+        let held = held_by(kind.read());
         kind.write(HAULIER_EVENT_NONE as i32);
         (*event).data = null();
         (*event).data_bytes = 0;
         let owned = (&raw mut (*event).owned).cast::<Bytes>();
-        owned.drop_in_place();
-        if holds_two {
+        if held > 1 {
             owned.add(1).drop_in_place();
+        }
+        if held > 0 {
+            owned.drop_in_place();
         }
     }
 }
 
-/// Whether an event of this kind has more bytes than its data.
-const fn holds_two(kind: i32) -> bool {
-    kind == HAULIER_EVENT_CONNECTING as i32 || kind == HAULIER_EVENT_CLOSED as i32
+/// How many bytes an event of this kind has in `owned`: its data, and what else it points to.
+const fn held_by(kind: i32) -> usize {
+    const TWO: u32 = 1 << HAULIER_EVENT_CONNECTING as i32 | 1 << HAULIER_EVENT_CLOSED as i32;
+    const ONE: u32 = 1 << HAULIER_EVENT_BLOCK as i32
+        | 1 << HAULIER_EVENT_CHUNK as i32
+        | 1 << HAULIER_EVENT_MESSAGE as i32
+        | 1 << HAULIER_EVENT_PACKET as i32;
+    match kind {
+        0..32 if TWO >> kind & 1 == 1 => 2,
+        0..32 if ONE >> kind & 1 == 1 => 1,
+        _ => 0,
+    }
 }
 
 impl haulier_event {
@@ -252,17 +269,17 @@ impl haulier_event {
         self.hold(request);
     }
 
-    /// An event of a connection.
+    /// An event of a connection. It is read where the call that polled it has left it, if this is inlined.
+    #[inline(always)]
     fn of(&mut self, event: Event) {
         let to = self;
-        let mut bytes = Bytes::new();
         match event {
             Event::Connected => to.kind = HAULIER_EVENT_CONNECTED,
             Event::Queued { place, estimate } => {
                 to.kind = HAULIER_EVENT_QUEUED;
                 (to.place, to.estimate_ms) = (place.unwrap_or(0), ms(estimate));
             }
-            Event::Closed(reason) => return to.closed(&reason),
+            Event::Closed(reason) => to.closed(&reason),
             Event::BlockAnnounced { block, tag, length, digest } => {
                 to.kind = HAULIER_EVENT_BLOCK_ANNOUNCED;
                 (to.block, to.tag, to.length_bytes) = (block.to_bits(), tag, length);
@@ -274,13 +291,13 @@ impl haulier_event {
                 (to.rate_bps, to.estimate_ms) = (rate_bps, ms(estimate));
             }
             Event::Block { tag, data } => {
-                to.kind = HAULIER_EVENT_BLOCK;
-                (to.tag, bytes) = (tag, data);
+                (to.kind, to.tag) = (HAULIER_EVENT_BLOCK, tag);
+                to.hold(data);
             }
             Event::Chunk { block, tag, offset, data, .. } => {
                 to.kind = HAULIER_EVENT_CHUNK;
                 (to.block, to.tag, to.offset_bytes) = (block.to_bits(), tag, offset);
-                bytes = data;
+                to.hold(data);
             }
             Event::BlockComplete { block, tag } => {
                 to.kind = HAULIER_EVENT_BLOCK_COMPLETE;
@@ -299,8 +316,8 @@ impl haulier_event {
                 (to.handle, to.code) = (handle.to_bits(), code);
             }
             Event::Message { channel, data } => {
-                to.kind = HAULIER_EVENT_MESSAGE;
-                (to.channel, bytes) = (channel.into(), data);
+                (to.kind, to.channel) = (HAULIER_EVENT_MESSAGE, channel.into());
+                to.hold(data);
             }
             Event::MessageAcked { channel, number } => {
                 to.kind = HAULIER_EVENT_MESSAGE_ACKED;
@@ -310,8 +327,8 @@ impl haulier_event {
                 (to.kind, to.channel) = (HAULIER_EVENT_MESSAGE_WRITABLE, channel.into());
             }
             Event::Packet { sequence, data } => {
-                to.kind = HAULIER_EVENT_PACKET;
-                (to.number, bytes) = (sequence.get().into(), data);
+                (to.kind, to.number) = (HAULIER_EVENT_PACKET, sequence.get().into());
+                to.hold(data);
             }
             Event::PacketAcked { sequence } => {
                 (to.kind, to.number) = (HAULIER_EVENT_PACKET_ACKED, sequence.get().into());
@@ -320,12 +337,13 @@ impl haulier_event {
                 (to.kind, to.number) = (HAULIER_EVENT_PACKET_LOST, sequence.get().into());
             }
             Event::AddressChanged => to.kind = HAULIER_EVENT_ADDRESS_CHANGED,
-            // One that this interface has no kind for yet, such as of blocks from a source, which it has not.
-            _ => return,
+            Event::ChunksWanted => to.kind = HAULIER_EVENT_CHUNKS_WANTED,
+            // One that this interface has no kind for yet.
+            _ => {}
         }
-        to.hold(bytes);
     }
 
+    #[cold]
     fn closed(&mut self, reason: &CloseReason) {
         self.kind = HAULIER_EVENT_CLOSED;
         self.result = reason.kind().into();
@@ -351,7 +369,7 @@ impl haulier_event {
         unsafe { (&raw mut self.owned).cast::<Bytes>().write(data) };
     }
 
-    /// Keeps other bytes, for the kinds that have some ([`holds_two`]).
+    /// Keeps other bytes, for the kinds that hold two ([`held_by`]).
     fn hold_beside(&mut self, other: Bytes) {
         // SAFETY: as in `hold`, in the second place.
         unsafe { (&raw mut self.owned).cast::<Bytes>().add(1).write(other) };
@@ -362,6 +380,7 @@ impl haulier_event {
 ///
 /// # Safety
 /// An event can be written to `to`.
+#[inline(always)]
 pub(crate) unsafe fn put_event(to: *mut haulier_event, event: Option<Event>) -> haulier_result {
     // SAFETY: the caller's promise.
     unsafe { put(to, event, |to, event| to.of(event)) }
@@ -371,6 +390,7 @@ pub(crate) unsafe fn put_event(to: *mut haulier_event, event: Option<Event>) -> 
 ///
 /// # Safety
 /// As for [`put_event`].
+#[inline(always)]
 pub(crate) unsafe fn put_server_event(
     to: *mut haulier_event,
     event: Option<(ConnectionId, ServerEvent)>,
@@ -390,6 +410,7 @@ pub(crate) unsafe fn put_server_event(
 
 /// # Safety
 /// As for [`put_event`].
+#[inline(always)]
 unsafe fn put<T>(
     to: *mut haulier_event,
     event: Option<T>,
@@ -401,8 +422,9 @@ unsafe fn put<T>(
         return haulier_result::HAULIER_NOTHING;
     };
     // SAFETY: the caller's promise; and zeros are an event: NONE and OK are 0, the rest is numbers and null.
+    // What owns, the last field, may be anything.
     let to = unsafe {
-        to.write_bytes(0, 1);
+        to.cast::<u8>().write_bytes(0, offset_of!(haulier_event, owned));
         &mut *to
     };
     fill(to, event);

@@ -1,7 +1,7 @@
 //! The C interface of haulier. `include/haulier.h` is made of this, and docs/C.md is the page for its users.
 //!
 //! This crate translates and decides nothing: each function is one call of [`haulier`]. What holds for all of
-//! them is at the head of the header (`header/haulier.h.in`), and what holds for one is in its own comment,
+//! them is at the head of the header (`header/head.h`), and what holds for one is in its own comment,
 //! from where it comes into the header.
 //!
 //! The invariants:
@@ -29,5 +29,7 @@ pub mod result;
 pub mod secret;
 pub mod server;
 pub mod settings;
+pub mod source;
 pub mod stats;
+mod trace;
 pub mod version;

@@ -153,6 +153,12 @@ pub struct haulier_client_settings {
     pub server_count: usize,
     /// The settings of the connection. Null, the default: its defaults.
     pub connection: *const haulier_connection_settings,
+    /// The path of a file that is written with what the connection does, datagram by datagram, as qlog, the
+    /// format of QUIC's tools; what is there is replaced. It has no secrets. Null, the default: none.
+    pub qlog_path: *const c_char,
+    /// The path of a file to which the keys of the connection are appended, for `haulier inspect` and
+    /// Wireshark: whoever has it can read all of the connection. Null, the default: none.
+    pub key_log_path: *const c_char,
     /// How long to wait in line while the server has no seat, in ms. Default 600000.
     pub max_time_in_line_ms: u32,
     /// Copies of the request that are sent at once, 1 to 10. Default 4.
@@ -174,6 +180,8 @@ unsafe impl Versioned for haulier_client_settings {
             servers: null(),
             server_count: 0,
             connection: null(),
+            qlog_path: null(),
+            key_log_path: null(),
             max_time_in_line_ms: 600_000,
             request_copies: 4,
             drive: haulier_drive::HAULIER_DRIVE_THREAD as u32,
@@ -218,6 +226,12 @@ pub struct haulier_server_settings {
     pub address_count: usize,
     /// The settings of its connections. Null, the default: their defaults.
     pub connection: *const haulier_connection_settings,
+    /// The path of a file that is written with what all connections do, datagram by datagram, as qlog, the
+    /// format of QUIC's tools; what is there is replaced. It has no secrets. Null, the default: none.
+    pub qlog_path: *const c_char,
+    /// The path of a file to which the keys of all connections are appended, for `haulier inspect` and
+    /// Wireshark: whoever has it can read all of them. Null, the default: none.
+    pub key_log_path: *const c_char,
     /// What it sends in all, in bit/s, at least 100000: what its own uplink has. Clients take turns with
     /// blocks, packets go before them. Default UINT64_MAX, no limit.
     pub max_uplink_bps: u64,
@@ -265,6 +279,8 @@ unsafe impl Versioned for haulier_server_settings {
             addresses: null(),
             address_count: 0,
             connection: null(),
+            qlog_path: null(),
+            key_log_path: null(),
             max_uplink_bps: u64::MAX,
             max_memory_bytes: limits.memory_bytes as u64,
             max_connections: 0,

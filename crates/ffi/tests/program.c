@@ -182,6 +182,126 @@ static void test_chunks(haulier_server *server) {
     haulier_client_free(client);
 }
 
+/* The bytes of a file that is not there: byte n of it. */
+static void read_file(char *to, uint64_t begin, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++)
+        to[i] = (char)((begin + i) * 7 + ((begin + i) >> 13));
+}
+
+/* Blocks whose bytes are somewhere else, down and up: each chunk is read when it is wanted. */
+static void test_sources(haulier_server *server) {
+    enum { BYTES = 2000000, CHUNKS = (BYTES + HAULIER_CHUNK_BYTES - 1) / HAULIER_CHUNK_BYTES };
+    static char chunk[HAULIER_CHUNK_BYTES], whole[BYTES];
+    static uint8_t values[CHUNKS * 32];
+    uint64_t id;
+    uint32_t handle, i, provided = 0;
+    haulier_wanted_chunk wanted;
+    haulier_event event;
+    haulier_block *block;
+    haulier_client *client = join(server, NULL, &id);
+
+    for (i = 0; i < CHUNKS; i++) {
+        uint64_t begin = (uint64_t)i * HAULIER_CHUNK_BYTES;
+        size_t count = BYTES - begin < HAULIER_CHUNK_BYTES ? BYTES - begin : HAULIER_CHUNK_BYTES;
+        read_file(chunk, begin, count);
+        CHECK(haulier_chunk_value(BYTES, i, chunk, count, values + 32 * i) == HAULIER_OK);
+    }
+    CHECK(haulier_block_from_values(5, BYTES, values, CHUNKS, &block) == HAULIER_OK);
+    CHECK(haulier_server_send_block(server, id, block, &handle) == HAULIER_OK);
+    CHECK(haulier_server_provide_chunk(server, id, handle, 0, chunk, 1) == HAULIER_ERROR_USAGE);
+    CHECK(haulier_server_provide_chunk(server, id, handle + 1, 0, chunk, 1) == HAULIER_NOTHING);
+    while (provided < CHUNKS) {
+        event = hear(server, HAULIER_EVENT_CHUNKS_WANTED);
+        CHECK(event.connection == id && event.data == NULL);
+        haulier_event_free(&event);
+        CHECK(event.kind == HAULIER_EVENT_NONE);
+        while (haulier_server_want_chunk(server, id, &wanted) == HAULIER_OK) {
+            CHECK(wanted.tag == 5 && wanted.handle == handle);
+            CHECK(wanted.offset_bytes == (uint64_t)wanted.index * HAULIER_CHUNK_BYTES);
+            read_file(chunk, wanted.offset_bytes, wanted.length_bytes);
+            CHECK(haulier_block_is_chunk(block, wanted.index, chunk, wanted.length_bytes));
+            CHECK(haulier_server_provide_chunk(server, id, handle, wanted.index, chunk,
+                                               wanted.length_bytes - 1)
+                  == HAULIER_ERROR_USAGE);
+            CHECK(haulier_server_provide_chunk(server, id, handle, wanted.index, chunk,
+                                               wanted.length_bytes)
+                  == HAULIER_OK);
+            memset(chunk, 0, sizeof chunk); /* it was copied */
+            provided++;
+        }
+    }
+    haulier_block_free(block);
+    event = hear_client(client, HAULIER_EVENT_BLOCK);
+    read_file(whole, 0, BYTES);
+    CHECK(event.tag == 5 && event.data_bytes == BYTES && memcmp(event.data, whole, BYTES) == 0);
+    haulier_event_free(&event);
+    event = hear(server, HAULIER_EVENT_BLOCK_SENT);
+    CHECK(event.handle == handle);
+    haulier_event_free(&event);
+
+    /* Upwards, one chunk; a file that cannot be read is given up. */
+    read_file(chunk, 0, 1000);
+    CHECK(haulier_chunk_value(1000, 0, chunk, 1000, values) == HAULIER_OK);
+    CHECK(haulier_block_from_values(6, 1000, values, 1, &block) == HAULIER_OK);
+    CHECK(haulier_client_send_block(client, block, &handle) == HAULIER_OK);
+    event = hear_client(client, HAULIER_EVENT_CHUNKS_WANTED);
+    haulier_event_free(&event);
+    CHECK(haulier_client_want_chunk(client, &wanted) == HAULIER_OK && wanted.length_bytes == 1000);
+    CHECK(haulier_client_want_chunk(client, &wanted) == HAULIER_NOTHING);
+    CHECK(haulier_client_provide_chunk(client, handle, 0, chunk, 1000) == HAULIER_OK);
+    CHECK(haulier_client_provide_chunk(client, handle, 0, chunk, 1000) != HAULIER_OK);
+    event = hear(server, HAULIER_EVENT_BLOCK);
+    CHECK(event.tag == 6 && event.data_bytes == 1000 && memcmp(event.data, chunk, 1000) == 0);
+    haulier_event_free(&event);
+    CHECK(haulier_client_send_block(client, block, &handle) == HAULIER_OK);
+    event = hear_client(client, HAULIER_EVENT_CHUNKS_WANTED);
+    haulier_event_free(&event);
+    CHECK(haulier_client_cancel_block(client, handle, 9) == HAULIER_OK);
+    CHECK(haulier_client_provide_chunk(client, handle, 0, chunk, 1000) == HAULIER_NOTHING);
+    haulier_block_free(block);
+    haulier_client_free(client);
+}
+
+/* Whether a file has these words. */
+static int has_words(const char *path, const char *words) {
+    static char text[1 << 16];
+    FILE *file = fopen(path, "rb");
+    size_t count;
+    CHECK(file != NULL);
+    count = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[count] = 0;
+    return strstr(text + 1, words) != NULL; /* the first byte separates records */
+}
+
+/* What a connection did is in files afterwards. */
+static void test_traces(const char *directory) {
+    char qlog[512], keys[512], address[HAULIER_TEXT_BYTES];
+    haulier_server *server = bind_server();
+    haulier_client_settings settings;
+    haulier_client *client;
+    haulier_event event;
+    snprintf(qlog, sizeof qlog, "%s/trace.sqlog", directory);
+    snprintf(keys, sizeof keys, "%s/trace.keys", directory);
+    remove(keys);
+    CHECK(haulier_server_local_address(server, address, sizeof address) == HAULIER_OK);
+    CHECK(haulier_client_settings_init(&settings, sizeof settings) == HAULIER_OK);
+    settings.qlog_path = qlog;
+    settings.key_log_path = keys;
+    CHECK(haulier_client_connect_to(address, PROTOCOL_ID, &secret, NULL, &settings, &client)
+          == HAULIER_OK);
+    event = hear_client(client, HAULIER_EVENT_CONNECTED);
+    haulier_event_free(&event);
+    CHECK(haulier_client_finish(client, PATIENCE_MS) == HAULIER_OK);
+    haulier_client_free(client);
+    haulier_server_free(server);
+    CHECK(has_words(qlog, "\"client\"") && has_words(qlog, "transport:packet_sent"));
+    CHECK(has_words(keys, "CLIENT "));
+    remove(qlog);
+    remove(keys);
+}
+
 /* Messages and packets, with what becomes of them. */
 static void test_messages(haulier_server *server) {
     uint64_t id, number, sequence;
@@ -310,6 +430,7 @@ static void test_addresses(haulier_server *server) {
     CHECK(haulier_client_wait(client, PATIENCE_MS, &event) == HAULIER_OK);
     CHECK(event.kind == HAULIER_EVENT_CLOSED && event.result == HAULIER_ERROR_UNREACHABLE);
     CHECK(strcmp(haulier_result_name(event.result), "unreachable") == 0);
+    CHECK(strlen(event.text) > 0); /* its end is in the event's memory */
     haulier_event_free(&event);
     haulier_client_free(client);
 }
@@ -361,8 +482,9 @@ static void test_inline(void) {
     haulier_server_free(server);
 }
 
-int main(void) {
+int main(int count, char **arguments) {
     haulier_server *server;
+    CHECK(count == 2); /* a directory for files */
     CHECK(haulier_check_abi(HAULIER_ABI_VERSION) == HAULIER_OK);
     CHECK(haulier_check_abi(HAULIER_ABI_VERSION + 1) == HAULIER_ERROR_USAGE);
     CHECK(haulier_secret_random(&secret) == HAULIER_OK);
@@ -379,6 +501,10 @@ int main(void) {
     server = bind_server();
     test_chunks(server);
     haulier_server_free(server);
+    server = bind_server();
+    test_sources(server);
+    haulier_server_free(server);
+    test_traces(arguments[1]);
     server = bind_server();
     test_tokens(server);
     haulier_server_free(server);

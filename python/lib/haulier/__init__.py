@@ -4,7 +4,7 @@ A `Server` lets clients in, and gives each a world of any size, packets that are
 that arrive; a `Client` joins it in one round trip, encrypted. Both are handles: threads of haulier do the work,
 and a program polls them, waits for them, iterates over their events, or awaits them with asyncio.
 
-`fetch` and `serve` are for files and directories, `soak` for random transfers in virtual time. Whatever waits
+`fetch` and `serve`, `send` and `recv` are for files and directories, `soak` for random transfers in virtual time. Whatever waits
 lets other threads run, and Ctrl-C ends it. Errors are `HaulierError`, of one class for each kind.
 """
 
@@ -22,6 +22,8 @@ from ._haulier import (
     fetch,
     issue_token,
     random_secret,
+    recv,
+    send,
     serve,
     soak,
 )
@@ -40,7 +42,7 @@ from .errors import (
     UnreachableError,
     UsageError,
 )
-from .events import AnyEvent, AnyServerEvent, Event, ServerEvent
+from .events import AnyEvent, AnyReceived, AnyServerEvent, Event, Received, ServerEvent
 from .types import (
     Attempt,
     BlockProgress,
@@ -57,6 +59,7 @@ from .types import (
 
 __all__ = [
     "AnyEvent",
+    "AnyReceived",
     "AnyServerEvent",
     "Attempt",
     "Block",
@@ -81,6 +84,7 @@ __all__ = [
     "NoAnswerError",
     "NotOpenError",
     "Progress",
+    "Received",
     "RefusedError",
     "Server",
     "ServerEvent",
@@ -97,6 +101,8 @@ __all__ = [
     "fetch",
     "issue_token",
     "random_secret",
+    "recv",
+    "send",
     "serve",
     "soak",
 ]

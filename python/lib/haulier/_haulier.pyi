@@ -4,7 +4,7 @@ from typing import Any, Callable, Optional, Sequence, Tuple, Type, Union, final
 
 from typing_extensions import Buffer, Self
 
-from .events import AnyEvent, AnyServerEvent, Event
+from .events import AnyEvent, AnyReceived, AnyServerEvent, Event
 from .types import (
     Attempt,
     BlockProgress,
@@ -32,6 +32,8 @@ __all__ = [
     "fetch",
     "issue_token",
     "random_secret",
+    "recv",
+    "send",
     "serve",
     "soak",
 ]
@@ -389,7 +391,10 @@ class Server:
 
 @final
 class FileServer:
-    """Files that are served by a thread, until it is closed; a `with` closes it."""
+    """Files that are served by a thread, and those that clients send, until it is closed; a `with` closes it.
+
+    What becomes of files that are sent here is what it iterates over, or `wait` gives: `Received.File` and
+    others."""
 
     @property
     def ticket(self) -> Ticket:
@@ -400,6 +405,11 @@ class FileServer:
     @property
     def skipped(self) -> list[str]:
         """What is in the directories and is not served: links, pipes, and names that not every system has."""
+    def wait(self, timeout_s: Optional[float] = None) -> Optional[AnyReceived]:
+        """What became of the next file that was sent here; None if nothing did in that time, and after the end."""
+    def __iter__(self) -> Self:
+        """What becomes of files that are sent here, waited for, until it is closed."""
+    def __next__(self) -> AnyReceived: ...
     @property
     def clients(self) -> int:
         """How many are connected."""
@@ -442,13 +452,15 @@ def issue_token(
     servers: Sequence[str] = ...,
     *,
     lifetime_s: float = 60.0,
+    issued_unix: Optional[int] = None,
     client_id: int = 0,
     client_address: Optional[str] = None,
     max_rate_bps: Optional[int] = None,
     user_data: Optional[Buffer] = None,
 ) -> ConnectToken:
     """Makes a connect token, as a matchmaker does: for the servers at these addresses, once each, or for every
-    server with the key. The server gets `client_id` and up to 256 bytes of `user_data` with the request."""
+    server with the key. The server gets `client_id` and up to 256 bytes of `user_data` with the request.
+    It is issued now, or at `issued_unix`, in Unix seconds."""
 
 def fetch(
     ticket: Union[str, Ticket, ConnectToken],
@@ -476,11 +488,46 @@ def serve(
     token_keys: Sequence[TokenKey] = ...,
     identity: Optional[Buffer] = None,
     max_rate_bps: Optional[int] = None,
+    inbox: Optional[Union[str, PathLike[str]]] = None,
+    replace: bool = False,
+    max_inbox_bytes: Optional[int] = None,
 ) -> FileServer:
     """Serves files and directories, each under the last part of its path, in a thread of its own.
 
     Only this machine reaches it unless `bind` is another address, such as "0.0.0.0:4016"; then `addresses`
-    are those for the ticket. Who is let in is as with `Server.bind`."""
+    are those for the ticket. Who is let in is as with `Server.bind`. With an `inbox` clients may send files
+    into that directory, too, as with `recv`."""
+
+def send(
+    paths: Sequence[Union[str, PathLike[str]]],
+    ticket: Union[str, Ticket, ConnectToken],
+    *,
+    max_rate_bps: Optional[int] = None,
+    on_progress: Optional[Callable[[Progress], object]] = None,
+) -> Progress:
+    """Sends files and directories, each under the last part of its path, to a `haulier recv`, a `haulier serve
+    --inbox` or `recv`, and comes back when all are stored there.
+
+    What is there is not sent again, and what arrived before an interruption is gone on from. `on_progress` is
+    told ten times a second; what it raises ends it, as Ctrl-C does."""
+
+def recv(
+    into: Union[str, PathLike[str]],
+    bind: str = "127.0.0.1:0",
+    *,
+    addresses: Optional[Sequence[str]] = None,
+    secret: Optional[Buffer] = None,
+    open: bool = False,
+    token_keys: Sequence[TokenKey] = ...,
+    identity: Optional[Buffer] = None,
+    replace: bool = False,
+    max_bytes: Optional[int] = None,
+) -> FileServer:
+    """Takes files that clients send, with `send` or `haulier send`, and stores them in a directory, verified.
+
+    It is what it iterates over that says what came. A file that has a name already is not touched, unless
+    `replace` says so, and of all that is there and may come there are at most `max_bytes`. The rest is as
+    with `serve`."""
 
 def soak(
     transfers: int = 1000,

@@ -12,10 +12,11 @@ What a program does not know it leaves alone: later versions have more events.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Optional, Union
 
-from ._haulier import BlockHandle, BlockNumber
-from .types import TokenClaims
+from ._haulier import BlockHandle, BlockNumber, ConnectionId
+from .types import Progress, TokenClaims
 
 
 class Event:
@@ -214,6 +215,59 @@ class ServerEvent:
         token: Optional[TokenClaims]
         """The content of its token, if it has one."""
 
+
+class Received:
+    """What becomes of files that clients send, as classes inside of this one."""
+
+    @dataclass(frozen=True)
+    class File:
+        """A file is here under its name."""
+
+        client: ConnectionId
+        """Who has sent it."""
+        name: str
+        """Its name, with slashes between directories."""
+        path: Path
+        """Where it is."""
+        size_bytes: int
+        """Its size."""
+        digest: bytes
+        """Its BLAKE3."""
+        was_here: bool
+        """Whether it was here before, the same."""
+
+    @dataclass(frozen=True)
+    class Failed:
+        """A file could not be had or stored."""
+
+        client: ConnectionId
+        """Who has sent it."""
+        name: str
+        """Its name."""
+        reason: str
+        """Why, to be shown and not to be trusted."""
+
+    @dataclass(frozen=True)
+    class Done:
+        """A client has nothing more to send, and is gone: its files are here, but for those that failed."""
+
+        client: ConnectionId
+        """Which one."""
+        failed: int
+        """How many of its files failed."""
+        progress: Progress
+        """What came of them, and what was here: its sender does not know that."""
+
+    @dataclass(frozen=True)
+    class Other:
+        """What this version has no class for."""
+
+        text: str
+        """What it is, for a log."""
+
+
+AnyReceived = Union[Received.File, Received.Failed, Received.Done, Received.Other]
+"""Anything that becomes of files that are sent."""
 
 AnyEvent = Union[
     Event.Connected,

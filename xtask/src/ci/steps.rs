@@ -123,7 +123,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "python",
-        proves: "Python joins, serves, fetches and soaks, with the program too; its types are right",
+        proves: "Python joins, serves, fetches, sends and soaks, with the program too; its types are right",
         lane: Lane::Builds,
         run: python::check,
     },

@@ -1,5 +1,8 @@
 //! What a client does with blocks.
 
+use core::ffi::c_void;
+
+use bytes::Bytes;
 use haulier::{BlockHandle, BlockNumber, BlockOptions};
 
 use super::haulier_client;
@@ -7,6 +10,7 @@ use crate::block::haulier_block;
 use crate::memory::{bytes, handle, put_if_wanted};
 use crate::result::{Failure, border, done, haulier_result};
 use crate::settings::urgency;
+use crate::source::{haulier_wanted_chunk, provided, put_wanted};
 use haulier_result::HAULIER_OK;
 
 /// For haulier_client_send_block_with(): the urgency of the connection's settings.
@@ -57,6 +61,52 @@ pub unsafe extern "C" fn haulier_client_send_block_with(
         // SAFETY: null, or a number can be written there, as the caller promises.
         unsafe { put_if_wanted(handle, sent.to_bits()) };
         Ok(HAULIER_OK)
+    })
+}
+
+/// Takes the next chunk that is wanted of a block that was made with haulier_block_from_values(): each is
+/// wanted once, and a few ahead of what is being sent. Any thread may ask, read and provide: the network
+/// waits for none.
+///
+/// chunk: where it goes.
+///
+/// Returns HAULIER_NOTHING if no more are wanted now: HAULIER_EVENT_CHUNKS_WANTED says when there are again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn haulier_client_want_chunk(
+    client: *const haulier_client,
+    chunk: *mut haulier_wanted_chunk,
+) -> haulier_result {
+    border(|| {
+        // SAFETY: null or a client, as the caller promises.
+        let client = unsafe { self::handle(client, "client") }?;
+        // SAFETY: null, or a chunk can be written there, as the caller promises.
+        unsafe { put_wanted(chunk, || client.client.want_chunk()) }
+    })
+}
+
+/// Provides a chunk that was wanted, in any order and at any time. The program answers for its bytes: for
+/// others the server closes the connection (haulier_block_is_chunk()). A program that cannot provide one
+/// gives the block up, with haulier_client_cancel_block().
+///
+/// handle, index: of the wanted chunk. data: copied; as many bytes as were wanted.
+///
+/// Returns HAULIER_NOTHING if nobody needs it any more: the server has the block, or declined it, or the
+/// connection is gone. HAULIER_ERROR_USAGE for a chunk that was not wanted, or was provided before, or has
+/// another length.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn haulier_client_provide_chunk(
+    client: *const haulier_client,
+    handle: u32,
+    index: u32,
+    data: *const c_void,
+    data_bytes: usize,
+) -> haulier_result {
+    border(|| {
+        // SAFETY: null or a client, as the caller promises.
+        let client = unsafe { self::handle(client, "client") }?;
+        // SAFETY: so many bytes are there, as the caller promises.
+        let data = Bytes::copy_from_slice(unsafe { bytes(data, data_bytes, "data") }?);
+        provided(client.client.provide_chunk(BlockHandle::from_bits(handle), index, data))
     })
 }
 

@@ -7,6 +7,7 @@ pub mod send;
 use core::ffi::c_char;
 use core::time::Duration;
 
+use haulier::trace::VantagePoint;
 use haulier::{Client, CloseCode, Connect, Credentials};
 
 use crate::block::{free, put_box, put_null};
@@ -15,6 +16,7 @@ use crate::memory::{addresses, all_addresses, bytes, handle, settings, text};
 use crate::result::{Failure, border, haulier_result, looked};
 use crate::secret::haulier_secret;
 use crate::settings::{connection_config, haulier_client_settings, is_inline};
+use crate::trace::Traces;
 use haulier_result::HAULIER_OK;
 
 /// A client, and its connection to a server. A network thread does the work. Any thread may use it, several
@@ -234,10 +236,18 @@ unsafe fn with_settings(
     // SAFETY: see above.
     connect.servers.extend(unsafe { all_addresses(set.servers, set.server_count, "servers") }?);
     // SAFETY: see above.
-    connect.connection = unsafe { connection_config(set.connection) }?;
+    let traces = unsafe { Traces::open(set.qlog_path, set.key_log_path, VantagePoint::Client) }?;
+    // SAFETY: see above.
+    connect.connection = traces.settings(unsafe { connection_config(set.connection) }?);
     connect.max_time_in_line = Duration::from_millis(set.max_time_in_line_ms.into());
     let copies = u8::try_from(set.request_copies);
     connect.copies = copies.map_err(|_| Failure::usage("`request_copies` must be 1 to 10"))?;
+    if let Some(sink) = traces.qlog {
+        connect = connect.with_trace_sink(sink);
+    }
+    if let Some(sink) = traces.key_log {
+        connect = connect.with_trace_sink(sink);
+    }
     Ok(if is_inline(set.drive)? { connect.inline() } else { connect })
 }
 

@@ -1,5 +1,8 @@
 //! What a server does with blocks of one connection.
 
+use core::ffi::c_void;
+
+use bytes::Bytes;
 use haulier::{BlockHandle, BlockNumber};
 
 use super::{haulier_server, id_of};
@@ -7,6 +10,7 @@ use crate::block::haulier_block;
 use crate::client::blocks::{HAULIER_URGENCY_OF_CONNECTION, options_of, priority_of};
 use crate::memory::{bytes, handle, put_if_wanted};
 use crate::result::{border, done, haulier_result};
+use crate::source::{haulier_wanted_chunk, provided, put_wanted};
 use haulier_result::HAULIER_OK;
 
 /// Sends a block, which arrives whole: HAULIER_EVENT_BLOCK_SENT says so. Its bytes are not copied, and it may
@@ -65,6 +69,56 @@ pub unsafe extern "C" fn haulier_server_send_block_with(
         // SAFETY: null, or a number can be written there, as the caller promises.
         unsafe { put_if_wanted(handle, sent.to_bits()) };
         Ok(HAULIER_OK)
+    })
+}
+
+/// Takes the next chunk that is wanted of a block that was made with haulier_block_from_values(): each is
+/// wanted once, and a few ahead of what is being sent. Any thread may ask, read and provide: the network
+/// waits for none.
+///
+/// chunk: where it goes.
+///
+/// Returns HAULIER_NOTHING if no more are wanted now: HAULIER_EVENT_CHUNKS_WANTED says when there are again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn haulier_server_want_chunk(
+    server: *const haulier_server,
+    connection: u64,
+    chunk: *mut haulier_wanted_chunk,
+) -> haulier_result {
+    border(|| {
+        // SAFETY: null or a server, as the caller promises.
+        let server = unsafe { self::handle(server, "server") }?;
+        let id = id_of(connection)?;
+        // SAFETY: null, or a chunk can be written there, as the caller promises.
+        unsafe { put_wanted(chunk, || server.server.want_chunk(id)) }
+    })
+}
+
+/// Provides a chunk that was wanted, in any order and at any time. The program answers for its bytes: for
+/// others the client closes the connection (haulier_block_is_chunk()). A program that cannot provide one
+/// gives the block up, with haulier_server_cancel_block().
+///
+/// handle, index: of the wanted chunk. data: copied; as many bytes as were wanted.
+///
+/// Returns HAULIER_NOTHING if nobody needs it any more: the client has the block, or declined it, or the
+/// connection is gone. HAULIER_ERROR_USAGE for a chunk that was not wanted, or was provided before, or has
+/// another length.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn haulier_server_provide_chunk(
+    server: *const haulier_server,
+    connection: u64,
+    handle: u32,
+    index: u32,
+    data: *const c_void,
+    data_bytes: usize,
+) -> haulier_result {
+    border(|| {
+        // SAFETY: null or a server, as the caller promises.
+        let server = unsafe { self::handle(server, "server") }?;
+        let id = id_of(connection)?;
+        // SAFETY: so many bytes are there, as the caller promises.
+        let data = Bytes::copy_from_slice(unsafe { bytes(data, data_bytes, "data") }?);
+        provided(server.server.provide_chunk(id, BlockHandle::from_bits(handle), index, data))
     })
 }
 

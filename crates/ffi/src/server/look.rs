@@ -147,6 +147,21 @@ pub unsafe extern "C" fn haulier_server_connections(
     })
 }
 
+/// Whether every block and message that was sent to a client is acknowledged. True for null, and for a
+/// connection that is gone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn haulier_server_all_acked(
+    server: *const haulier_server,
+    connection: u64,
+) -> bool {
+    looked(true, || {
+        // SAFETY: null or a server, as the caller promises.
+        let server = unsafe { handle(server, "server") }?;
+        let seen = server.server.with_connection(id_of(connection)?, |it| it.all_acked());
+        Ok(seen.unwrap_or(true))
+    })
+}
+
 /// Writes the address that the server listens at as text, with the port that the system has chosen.
 /// HAULIER_TEXT_BYTES are always enough.
 #[unsafe(no_mangle)]

@@ -8,6 +8,7 @@ use core::ffi::c_char;
 use core::net::SocketAddr;
 use core::time::Duration;
 
+use haulier::trace::VantagePoint;
 use haulier::{
     CloseCode, ConnectionId, EarlierTokens, Identity, Listen, Server, ServerConfig,
     ServerCredentials, ServerLimits, TokenAudience, TokenKey, UnknownUplink,
@@ -18,6 +19,7 @@ use crate::event::{check_event, haulier_event, put_server_event};
 use crate::memory::{addresses, all_addresses, handle, list, put_text, settings, text};
 use crate::result::{Failure, border, haulier_result, looked};
 use crate::settings::{connection_config, haulier_server_settings, is_inline, size};
+use crate::trace::Traces;
 use haulier_result::{HAULIER_ERROR_IO, HAULIER_NOTHING, HAULIER_OK};
 
 /// Enough bytes for each text that the library writes: addresses, tickets, tokens, warnings.
@@ -56,12 +58,23 @@ pub unsafe extern "C" fn haulier_server_bind(
         let address = unsafe { addresses(address, "address") }?;
         // SAFETY: and settings with all that they point to.
         let (set, config) = unsafe { config_of(settings, protocol_id) }?;
+        let point = VantagePoint::Server;
+        // SAFETY: see above.
+        let traces = unsafe { Traces::open(set.qlog_path, set.key_log_path, point) }?;
+        let connection = traces.settings(config.connection);
+        let config = config.with_connection(connection);
         let bound = Listen::bind(&*address);
         let bound = bound.map_err(|error| {
             let what = format!("cannot listen at {address:?}: {error}");
             Failure::new(HAULIER_ERROR_IO, what)
         })?;
-        let bound = bound.workers(size(set.workers.into()));
+        let mut bound = bound.workers(size(set.workers.into()));
+        if let Some(sink) = traces.qlog {
+            bound = bound.with_trace_sink(sink);
+        }
+        if let Some(sink) = traces.key_log {
+            bound = bound.with_trace_sink(sink);
+        }
         let bound = if is_inline(set.drive)? { bound.inline() } else { bound };
         let made = haulier_server { server: bound.start(config)? };
         // SAFETY: see above.
@@ -69,9 +82,34 @@ pub unsafe extern "C" fn haulier_server_bind(
     })
 }
 
+/// Gives the same server once more, with the events of one of its workers only (haulier_server_settings,
+/// workers): for a program that has a thread for each. All else is as with the first, for all connections.
+/// Each event goes to one of them, so a program polls either these or the server itself.
+///
+/// number: which worker, from 0. worker: where the new one goes, to be freed with haulier_server_free(), in
+/// any order with the server; null is written there if the call does not return HAULIER_OK.
+///
+/// Returns HAULIER_NOTHING if there are not so many: some systems have one, whatever the settings say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn haulier_server_worker(
+    server: *const haulier_server,
+    number: u32,
+    worker: *mut *mut haulier_server,
+) -> haulier_result {
+    border(|| {
+        // SAFETY: a pointer can be written to worker, as the caller promises.
+        unsafe { put_null(worker) };
+        // SAFETY: null or a server, as the caller promises.
+        let all = &unsafe { handle(server, "server") }?.server;
+        let Some(one) = all.worker(size(number.into())) else { return Ok(HAULIER_NOTHING) };
+        // SAFETY: see above.
+        unsafe { put_box(worker, haulier_server { server: one }, "worker") }
+    })
+}
+
 /// Frees a server. All connections that are left are closed with HAULIER_CLOSE_SHUTTING_DOWN:
-/// haulier_server_finish() waits until that is sent. No other thread may use it any more. Its events stay
-/// valid. Null is allowed.
+/// haulier_server_finish() waits until that is sent. With haulier_server_worker() that is when the last one
+/// is freed. No other thread may use it any more. Its events stay valid. Null is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_server_free(server: *mut haulier_server) {
     // SAFETY: null, or from this library and not freed before, as the caller promises.

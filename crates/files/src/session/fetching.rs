@@ -22,12 +22,12 @@ use crate::taker::{Ask, TakerConfig, TakerEvent};
 use crate::writer::Replace;
 
 /// How often the progress is told while nothing happens.
-const IDLE_TURN: Duration = Duration::from_millis(100);
+pub(super) const IDLE_TURN: Duration = Duration::from_millis(100);
 
 /// How long saying goodbye may take: three times a second apart, and some of it for a busy machine.
-const MAX_GOODBYE: Duration = Duration::from_secs(5);
+pub(super) const MAX_GOODBYE: Duration = Duration::from_secs(5);
 
-/// Why files could not be fetched. What came is kept for the next time.
+/// Why files could not be fetched, or sent. What came is kept for the next time.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
@@ -43,7 +43,7 @@ pub enum FetchError {
     /// The connection ended before all was here.
     #[error("the connection ended: {0}")]
     Closed(CloseReason),
-    /// The server broke the rules, or has no such file.
+    /// The other end broke the rules, or has no such file; or nothing is there to be sent.
     #[error("ended with code {}: {reason}", code.0)]
     Ended {
         /// Why, as a number: [`reason`](crate::reason).
@@ -54,7 +54,7 @@ pub enum FetchError {
     /// A file could not be had or stored; others may be here.
     #[error("{}: {fault}", path.display())]
     File {
-        /// Where it was to go.
+        /// Where it was to go; of one that was sent, its name there.
         path: PathBuf,
         /// Why.
         fault: Fault,

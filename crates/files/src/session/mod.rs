@@ -8,8 +8,8 @@
 //! A [`Giving`] is one [`Giver`](crate::giver::Giver) with the files of a [`Library`]; a [`Taking`] is one
 //! [`Taker`](crate::taker::Taker) with a place to store files. The connection is whatever is a [`Link`]. A
 //! server that takes files has an [`Inbox`], and an [`Upload`] for each client that sends some.
-//! With the feature `net` a `Fetch` is all of a transfer in one call, and a `Serving` all clients of a server
-//! that has other things to do as well.
+//! With the feature `net` a `Fetch` or a `Put` is all of a transfer in one call, and a `Serving` all clients
+//! of a server that has other things to do as well.
 //!
 //! The invariant: nothing here waits for the disk. What does is a job of the pool, whose answer is taken by
 //! the next `turn`; [`Giving::is_busy`] and [`Taking::is_busy`] say whether one is due.
@@ -25,6 +25,8 @@ mod library;
 mod net;
 mod packs;
 mod pipe;
+#[cfg(feature = "net")]
+mod putting;
 #[cfg(feature = "net")]
 mod serving;
 mod taking;
@@ -49,7 +51,9 @@ pub use library::{Library, LibraryError};
 pub use net::{ClientLink, ServerLink};
 pub use packs::LinkSpeed;
 #[cfg(feature = "net")]
-pub use serving::Serving;
+pub use putting::Put;
+#[cfg(feature = "net")]
+pub use serving::{InboxEvent, Serving};
 pub use taking::{Place, Taking};
 pub use upload::Upload;
 
