@@ -67,6 +67,18 @@ fn a_client_says_something_and_the_server_knows_which_one() {
 }
 
 #[test]
+fn a_packet_of_the_server_arrives() {
+    let (mut ends, client) = playing();
+    ends.server.world_mut().write_message(ToClients::packet(client, "snapshot"));
+    ends.until("the packet", |ends| {
+        let mut all = seen::<FromServer>(&ends.client).iter();
+        all.any(|FromServer(event)| {
+            matches!(event, HaulierEvent::Packet { data, .. } if data == "snapshot")
+        })
+    });
+}
+
+#[test]
 fn all_and_all_but_one_are_who_they_say() {
     let (mut ends, first) = playing();
     let (ticket, mut other) = (ends.ticket.clone(), client_app(&[]));
