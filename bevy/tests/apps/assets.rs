@@ -1,6 +1,6 @@
 //! Levels that load from the wire.
 
-use bevy_asset::{AssetEvent, LoadState};
+use bevy_asset::{AssetEvent, AssetLoadFailedEvent, LoadState};
 use bevy_haulier::block_tag;
 use bevy_haulier::haulier::{Block, Connect, Delivery};
 use bevy_haulier::prelude::*;
@@ -44,15 +44,21 @@ fn a_load_of_the_frame_before_the_join_waits_for_it() {
     let level = ends.load::<Level>("haulier://world");
     let blocks = ends.client.world().resource::<HaulierBlocks>().clone();
     // It asks in a task, which takes no frame.
-    let has_asked = (0..1_000_000).any(|_| {
+    let has_asked = (0..20_000).any(|_| {
         std::thread::yield_now();
         format!("{blocks:?}").contains("Waiting {")
     });
     assert!(has_asked, "the load has not asked for its block");
+    watch::<AssetLoadFailedEvent<Level>>(&mut ends.client);
     ends.client.update();
     ends.join();
     ends.until_state(HaulierState::Playing);
     assert_eq!(ends.asset(&level), Some(&Level(vec!["here".to_owned()])));
+    assert_eq!(
+        seen::<AssetLoadFailedEvent<Level>>(&ends.client).len(),
+        0,
+        "it did not fail before"
+    );
 }
 
 /// A cache is filled when the server has said which block it is, not before.

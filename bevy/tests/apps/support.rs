@@ -19,7 +19,7 @@ const QUIET_FRAMES: usize = 3_000;
 const MAX_FRAMES: usize = 60_000;
 
 /// An asset that reads its bytes with a loader of its own: lines of text, none of which is `damaged`.
-#[derive(Asset, TypePath, Debug, PartialEq)]
+#[derive(Asset, TypePath, Clone, Debug, PartialEq)]
 pub(crate) struct Level(pub(crate) Vec<String>);
 
 #[derive(TypePath)]
