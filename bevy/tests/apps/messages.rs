@@ -140,7 +140,7 @@ fn the_entity_of_a_client_outlives_its_last_message_by_no_frame() {
     struct Farewells(Vec<&'static str>);
     fn farewell(
         mut from: MessageReader<FromClient>,
-        names: Query<&Name>,
+        names: Query<&Name, Without<Connected>>,
         mut farewells: ResMut<Farewells>,
     ) {
         for FromClient { client, event, .. } in from.read() {
