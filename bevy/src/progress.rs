@@ -66,3 +66,29 @@ impl JoinProgress {
         self.length_bytes = self.blocks.values().map(|[_, length]| length).sum();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use haulier::BlockNumber;
+
+    use super::*;
+
+    #[test]
+    fn a_bar_has_what_was_announced_and_not_what_was_given_up() {
+        let mut progress = JoinProgress::default();
+        assert_eq!(progress.fraction().to_bits(), 0, "no block: an empty bar, and a number");
+        let block = BlockNumber::from_bits(0);
+        for (tag, length) in [(1, 100), (2, 300)] {
+            progress.note(&Event::BlockAnnounced { block, tag, length, digest: [0; 32] });
+        }
+        assert_eq!((progress.received_bytes, progress.length_bytes), (0, 400));
+        let estimate = Some(Duration::from_secs(2));
+        let (tag, received, length) = (1, 50, 100);
+        progress.note(&Event::BlockProgress { tag, received, length, rate_bps: 200, estimate });
+        assert_eq!((progress.rate_bps, progress.estimate), (200, estimate));
+        progress.note(&Event::Block { tag: 1, data: vec![0; 100].into() });
+        assert_eq!((progress.received_bytes, progress.estimate), (100, None));
+        progress.note(&Event::BlockCancelled { block, tag: 2, code: 0 });
+        assert_eq!((progress.received_bytes, progress.length_bytes), (100, 100));
+    }
+}

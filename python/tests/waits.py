@@ -12,10 +12,10 @@ import socket
 import sys
 import tempfile
 import threading
-from typing import Callable, Coroutine, Dict, List, TypeVar
+from typing import Callable, Coroutine, Dict, List, Tuple, TypeVar
 
 import haulier
-from haulier import Block, Client, ConnectionConfig, Event, Server
+from haulier import Block, Client, ConnectionConfig, Server, Ticket
 
 HOUR_S = 3600.0
 PATIENT = ConnectionConfig(handshake_timeout_s=HOUR_S, idle_timeout_s=HOUR_S, no_progress_timeout_s=HOUR_S)
@@ -83,11 +83,16 @@ def inbox() -> haulier.FileServer:
     return haulier.recv(tempfile.mkdtemp())
 
 
-def files() -> haulier.FileServer:
-    """A file that comes too slowly."""
-    slow = haulier.serve([large()], max_rate_bps=100_000)
-    kept.append(slow)
-    return slow
+def inbox_for_one() -> Tuple[Ticket, str]:
+    """What takes files, and a file for it. Nothing else is done when it waits, for that would say so, too."""
+    kept.append(taker := inbox())
+    return taker.ticket, large()
+
+
+def files() -> Tuple[Ticket, str]:
+    """A file that comes too slowly, and where to put it."""
+    kept.append(slow := haulier.serve([large()], max_rate_bps=100_000))
+    return slow.ticket, tempfile.mkdtemp()
 
 
 async def events(of: Client) -> None:
@@ -140,8 +145,8 @@ CALLS: Dict[str, Waits] = {
     "Server.__next__": call(server, lambda server: list(server)),
     "Server.next_event": loop(server, lambda server: server.next_event()),
     "Server.__anext__": loop(server, requests),
-    "fetch": call(files, lambda files: haulier.fetch(files.ticket, tempfile.mkdtemp())),
-    "send": call(inbox, lambda inbox: haulier.send([large()], inbox.ticket, max_rate_bps=100_000)),
+    "fetch": call(files, lambda it: haulier.fetch(it[0], it[1])),
+    "send": call(inbox_for_one, lambda it: haulier.send([it[1]], it[0], max_rate_bps=100_000)),
     "FileServer.wait": call(inbox, lambda inbox: inbox.wait()),
     "FileServer.__next__": call(inbox, lambda inbox: list(inbox)),
     "soak": call(lambda: 1 << 40, haulier.soak),

@@ -1,7 +1,7 @@
 //! How a client leaves, and what it is told of it.
 
 use bevy_ecs::prelude::*;
-use bevy_haulier::haulier::{CloseReason, Listen};
+use bevy_haulier::haulier::{Client, CloseReason, Listen};
 use bevy_haulier::prelude::*;
 
 use crate::support::{Ends, client_app, config, ends, entered, seen, server_app, state, ticket};
@@ -98,6 +98,20 @@ fn a_server_that_is_not_there_is_unreachable() {
     ends.join();
     ends.until_state(HaulierState::Left);
     assert_eq!(ends.reason().kind, ErrorKind::Unreachable, "{}", ends.reason().text);
+}
+
+/// It has ended before its first frame, and the game removes it in the next: that is no other reason.
+#[test]
+fn the_first_reason_is_the_one_that_counts() {
+    let mut ends = ends(Vec::new(), &[]);
+    let client = Client::connect(ends.ticket.as_str()).unwrap();
+    ends.until("the server has it", |ends| !ends.clients().is_empty());
+    client.close(KICKED, "");
+    ends.client.insert_resource(HaulierClient::from(client));
+    ends.client.update();
+    ends.client.world_mut().remove_resource::<HaulierClient>();
+    ends.until_state(HaulierState::Left);
+    assert_eq!(ends.reason().code(), Some(KICKED), "{}", ends.reason().text);
 }
 
 /// What is wrong with the text is said where all else is.

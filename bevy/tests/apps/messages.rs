@@ -67,6 +67,18 @@ fn a_client_says_something_and_the_server_knows_which_one() {
 }
 
 #[test]
+fn a_packet_of_the_server_arrives() {
+    let (mut ends, client) = playing();
+    ends.server.world_mut().write_message(ToClients::packet(client, "snapshot"));
+    ends.until("the packet", |ends| {
+        let mut all = seen::<FromServer>(&ends.client).iter();
+        all.any(|FromServer(event)| {
+            matches!(event, HaulierEvent::Packet { data, .. } if data == "snapshot")
+        })
+    });
+}
+
+#[test]
 fn all_and_all_but_one_are_who_they_say() {
     let (mut ends, first) = playing();
     let (ticket, mut other) = (ends.ticket.clone(), client_app(&[]));
@@ -128,7 +140,7 @@ fn the_entity_of_a_client_outlives_its_last_message_by_no_frame() {
     struct Farewells(Vec<&'static str>);
     fn farewell(
         mut from: MessageReader<FromClient>,
-        names: Query<&Name>,
+        names: Query<&Name, Without<Connected>>,
         mut farewells: ResMut<Farewells>,
     ) {
         for FromClient { client, event, .. } in from.read() {
