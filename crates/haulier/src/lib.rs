@@ -25,7 +25,8 @@
 //! A join, both sides of it in one thread; `docs/FIRST-JOIN.md` has the two programs:
 //!
 //! ```
-//! use haulier::{Block, Client, Event, Server, ServerConfig, ServerCredentials, ServerEvent};
+//! use haulier::{Block, Client, CloseCode, Event};
+//! use haulier::{Server, ServerConfig, ServerCredentials, ServerEvent};
 //! use std::time::Duration;
 //!
 //! let credentials = ServerCredentials::default().with_secret(haulier::random_secret()?);
@@ -37,7 +38,9 @@
 //! let data = 'joined: loop {
 //!     while let Some((id, event)) = server.poll()? {
 //!         if let ServerEvent::Connecting { .. } = event {
-//!             server.send_block(id, &world)?;
+//!             if server.send_block(id, &world).is_err() {
+//!                 server.close(id, CloseCode::NOT_ACCEPTED, "your limit is below our world");
+//!             }
 //!         }
 //!     }
 //!     while let Some(event) = client.wait(Duration::from_millis(1))? {
