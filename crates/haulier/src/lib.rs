@@ -64,6 +64,10 @@ pub mod trace;
 #[cfg(feature = "udp")]
 mod net;
 
+/// What data is sent as: it is shared, and never copied. A `Vec<u8>`, a `String` and a literal become it by
+/// themselves; of a slice that is borrowed, send its `to_vec()`.
+pub use bytes::Bytes;
+
 /// The machines of haulier/1 without sockets: what a transport of one's own drives, and what [`Client`] and
 /// [`Server`] are handles on.
 pub use haulier_proto as proto;

@@ -199,6 +199,8 @@ impl Client {
     }
 
     /// Sends a time-critical packet of up to 256 KiB, once. An event reports whether it was acknowledged.
+    /// Its `data` is a `Vec<u8>`, a `String`, [`Bytes`](crate::Bytes) or a literal; of a slice that is
+    /// borrowed, send its `to_vec()`.
     ///
     /// # Errors
     /// [`SendError`]: wait for [`Event::Connected`] before the first.
@@ -207,6 +209,8 @@ impl Client {
     }
 
     /// Sends a message of up to 64 KiB on channel 0: it arrives, once, in order.
+    /// Its `data` is a `Vec<u8>`, a `String`, [`Bytes`](crate::Bytes) or a literal; of a slice that is
+    /// borrowed, send its `to_vec()`.
     ///
     /// # Errors
     /// [`SendError`]: wait for [`Event::Connected`] before the first.
