@@ -27,7 +27,7 @@ PRELUDE = """
 const [trial, done] = given;
 const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 const text = (bytes) => new TextDecoder().decode(bytes);
-const { Client, invitation, HaulierError } = await import('./haulier.js');
+const { Client, invitation, isNewer, HaulierError } = await import('./haulier.js');
 const { url, certificateHashes, ticket } = trial.invitation;
 async function take(client, found) {
   const events = [];
@@ -225,6 +225,27 @@ class Page(unittest.TestCase):
           done(data.length);
         """)
         self.assertEqual(joined, BYTES)
+
+    def test_a_newer_packet_is_known_also_where_sequences_wrap(self) -> None:
+        trial = self.open()
+        pairs = [[1, 0], [0, 1], [7, 7], [3, 65535], [65535, 3], [32768, 0], [0, 32768]]
+        got = play(self.driver, trial, f"done({pairs}.map(([a, b]) => isNewer(a, b)));")
+        self.assertEqual(got, [True, False, False, True, False, True, False])
+
+    def test_progress_is_reported_as_often_as_a_bar_is_drawn(self) -> None:
+        trial = self.open("mobile", 1_000_000)
+        got = play(self.driver, trial, """
+          const began = performance.now();
+          const client = await Client.connect(url, ticket, { certificateHashes });
+          const events = await take(client, ({ type }) => type === 'block');
+          const progress = events.filter(({ type }) => type === 'progress');
+          const { receivedBytes, lengthBytes } = progress.at(-1);
+          client.close();
+          done([progress.length, performance.now() - began, receivedBytes, lengthBytes]);
+        """)
+        count, took_ms, received, length = got
+        self.assertEqual(received, length)
+        self.assertLessEqual(count, took_ms / 50 + 2)
 
     def test_it_joins_over_a_link_that_loses_and_delays(self) -> None:
         trial = self.open("mobile", 150_000)

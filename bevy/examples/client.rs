@@ -20,7 +20,7 @@ fn main() -> AppExit {
         .add_plugins((MinimalPlugins.set(frames), AssetPlugin::default(), StatesPlugin))
         .add_plugins(HaulierClientPlugin::needs(["world"])) // after the states
         .add_systems(Startup, join)
-        .add_systems(Update, show.run_if(in_state(HaulierState::Joining)))
+        .add_systems(Update, show)
         .add_systems(OnEnter(HaulierState::Playing), play)
         .add_systems(Update, listen.run_if(in_state(HaulierState::Playing)))
         .add_systems(OnEnter(HaulierState::Left), left)
@@ -32,8 +32,12 @@ fn join(mut commands: Commands, assets: Res<AssetServer>) {
     commands.insert_resource(Level(assets.load("haulier://world")));
 }
 
-fn show(progress: Res<JoinProgress>) {
-    println!("{:3.0} %", progress.fraction() * 100.0);
+/// A line each time that another percent is here.
+fn show(progress: Res<JoinProgress>, mut shown: Local<Option<u32>>) {
+    let percent = (progress.fraction() * 100.0) as u32;
+    if shown.replace(percent) != Some(percent) {
+        println!("{percent:3} %");
+    }
 }
 
 fn play(level: Res<Level>, blocks: Res<Assets<BlockBytes>>, mut to: MessageWriter<ToServer>) {

@@ -35,10 +35,16 @@ fn serve(
     level: Res<Level>,
     mut from: MessageReader<FromClient>,
     mut to: MessageWriter<ToClients>,
-) -> Result {
+) {
     for FromClient { client, id, event } in from.read() {
         match event {
-            ServerEvent::Connecting { .. } => drop(server.send_block(*id, &level.0)?),
+            // What fails here concerns one player: a `?` would end the game for all.
+            ServerEvent::Connecting { .. } => {
+                let sent = server.send_block(*id, &level.0);
+                if sent.is_err() {
+                    server.close(*id, CloseCode::NOT_ACCEPTED, "your limit is below our world");
+                }
+            }
             ServerEvent::Connection(HaulierEvent::Message { data, .. }) => {
                 println!("{client} says {}", String::from_utf8_lossy(data));
                 to.write(ToClients::message(*client, "welcome"));
@@ -46,5 +52,4 @@ fn serve(
             _ => {}
         }
     }
-    Ok(())
 }

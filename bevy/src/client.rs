@@ -99,6 +99,10 @@ impl Deref for HaulierClient {
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct FromServer(pub Event);
 
+/// Frames in which nothing is on its way and a block that the game needs was not announced, before that is
+/// worth a warning: a second or so. A server may send its blocks one after the other.
+const QUIET_FRAMES: u32 = 60;
+
 /// What is remembered of a join from frame to frame.
 #[derive(Resource, Default)]
 pub(crate) struct Session {
@@ -108,7 +112,9 @@ pub(crate) struct Session {
     serial: Option<u64>,
     is_new: bool,
     is_connected: bool,
+    announced: HashSet<u64>,
     arrived: HashSet<u64>,
+    quiet_frames: u32,
     ended: Option<LeaveReason>,
 }
 
@@ -136,6 +142,12 @@ impl Session {
     fn note(&mut self, event: &Event) {
         match event {
             Event::Connected => self.is_connected = true,
+            Event::BlockAnnounced { tag, .. } => {
+                self.announced.insert(*tag);
+            }
+            Event::BlockCancelled { tag, .. } => {
+                self.announced.remove(tag);
+            }
             Event::Block { tag, .. }
             | Event::BlockHere { tag }
             | Event::BlockComplete { tag, .. } => {
@@ -146,9 +158,25 @@ impl Session {
         }
     }
 
+    /// The names that the game needs, and under which nothing was announced or has arrived.
+    fn missing(&self, blocks: Option<&HaulierBlocks>) -> Vec<String> {
+        let is_known = |name: &&String| {
+            let tag = tag(blocks, name);
+            self.announced.contains(&tag) || self.arrived.contains(&tag)
+        };
+        self.needs.iter().filter(|name| !is_known(name)).cloned().collect()
+    }
+
+    /// Whether it is time to warn that something is missing: once, after some frames with nothing on its way.
+    fn is_overdue(&mut self, missing: &[String]) -> bool {
+        let is_quiet = self.is_connected && self.announced.is_subset(&self.arrived);
+        let waits = is_quiet && !missing.is_empty();
+        self.quiet_frames = if waits { self.quiet_frames.saturating_add(1) } else { 0 };
+        self.quiet_frames == QUIET_FRAMES
+    }
+
     /// Whether the game can play: what it needs is here, and no load of it is still going on.
     fn is_ready(&self, blocks: Option<&HaulierBlocks>, assets: Option<&AssetServer>) -> bool {
-        let tag = |name: &String| blocks.map_or_else(|| block_tag(name), |blocks| blocks.tag(name));
         let is_loading = |name: &String| {
             let ids =
                 assets.map(|assets| (assets, assets.get_path_ids(format!("haulier://{name}"))));
@@ -157,8 +185,16 @@ impl Session {
             })
         };
         self.is_connected
-            && self.needs.iter().all(|name| self.arrived.contains(&tag(name)) && !is_loading(name))
+            && self
+                .needs
+                .iter()
+                .all(|name| self.arrived.contains(&tag(blocks, name)) && !is_loading(name))
     }
+}
+
+/// The tag of the block with this name.
+fn tag(blocks: Option<&HaulierBlocks>, name: &str) -> u64 {
+    blocks.map_or_else(|| block_tag(name), |blocks| blocks.tag(name))
 }
 
 /// Takes what has arrived since the last frame.
@@ -201,6 +237,18 @@ fn receive(
             keep(blocks, assets.as_deref(), &event);
         }
         messages.write(FromServer(event));
+    }
+    if *state.get() == HaulierState::Joining {
+        let missing = session.missing(blocks);
+        if session.is_overdue(&missing) {
+            tracing::warn!(
+                "the game needs {missing:?}, and the server has announced nothing of this name: is it the \
+                 name that the server gives to named_block()?"
+            );
+        }
+        if progress.missing != missing {
+            progress.missing = missing;
+        }
     }
     // A state that was set in this frame is entered before the next one is.
     match (state.get(), matches!(*next, NextState::Unchanged)) {

@@ -52,7 +52,12 @@ impl LeaveReason {
 
 impl From<CloseReason> for LeaveReason {
     fn from(reason: CloseReason) -> Self {
-        Self { kind: reason.kind(), text: reason.to_string(), close: Some(reason) }
+        // Who leaves by choice is not to read of codes.
+        let text = match reason {
+            CloseReason::Here(CloseCode::DONE) => "you have left".to_owned(),
+            _ => reason.to_string(),
+        };
+        Self { kind: reason.kind(), text, close: Some(reason) }
     }
 }
 

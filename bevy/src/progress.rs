@@ -23,6 +23,10 @@ pub struct JoinProgress {
     pub rate_bps: u64,
     /// How long the rest of that block may take. `None` before it is known, and when it is here.
     pub estimate: Option<Duration>,
+    /// The blocks, by name, that the game needs and that the server has not announced. If all the others are
+    /// here and this stays, nobody sends them: a name is mistyped, here or at the server. A warning says so,
+    /// too, in the log.
+    pub missing: Vec<String>,
     blocks: HashMap<u64, [u64; 2]>,
 }
 

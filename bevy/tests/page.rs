@@ -4,6 +4,9 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use bevy_haulier::haulier::{Client, Connect, Event};
 
 const PAGE: &str = include_str!("../README.md");
 const CHAPTER: &str = include_str!("../../book/src/bevy.md");
@@ -49,19 +52,30 @@ fn the_chapter_shows_parts_of_the_programs() {
     }
 }
 
+/// Also after one with a limit below the world, who is turned away alone.
 #[test]
 fn the_programs_join_and_the_client_says_what_it_saw() {
     let server = Command::new(example("server")).stdout(Stdio::piped()).spawn();
     let mut server = Running(server.expect("cargo test builds the examples"));
     let mut said = BufReader::new(server.0.stdout.take().unwrap()).lines();
     let ticket = said.next().unwrap().unwrap();
+    let mut tiny = Connect::try_from(ticket.as_str()).unwrap();
+    tiny.connection.max_block_bytes = 1000;
+    let tiny = Client::connect(tiny).unwrap();
+    let closed = loop {
+        if let Event::Closed(reason) = tiny.wait(Duration::from_secs(60)).unwrap().unwrap() {
+            break reason.to_string();
+        }
+    };
+    assert!(closed.contains("your limit is below our world"), "{closed}");
+
     let client = Command::new(example("client")).arg(ticket).output().unwrap();
     assert!(client.status.success(), "{client:?}");
     let text = String::from_utf8_lossy(&client.stdout);
-    for line in
-        ["100 %", "the world has 500000 bytes", "the server says welcome", "closed here: done"]
+    for line in ["100 %", "the world has 500000 bytes", "the server says welcome", "you have left"]
     {
-        assert!(text.lines().any(|shown| shown == line), "no {line:?} in {text}");
+        let count = text.lines().filter(|shown| *shown == line).count();
+        assert_eq!(count, 1, "{line:?} is there {count} times in {text}");
     }
     assert!(said.next().unwrap().unwrap().ends_with(" says hello"));
 }

@@ -99,19 +99,18 @@ fn listen() -> Result<(HaulierServer, String)> {
 }
 
 /// Gives the level to whoever asks, and hears who plays.
-fn hear(
-    server: Res<HaulierServer>,
-    mut game: ResMut<Game>,
-    mut from: MessageReader<FromClient>,
-) -> Result {
+fn hear(server: Res<HaulierServer>, mut game: ResMut<Game>, mut from: MessageReader<FromClient>) {
     let frame = game.frame;
     for FromClient { client, id, event } in from.read() {
         match event {
             ServerEvent::Connecting { request, .. } => {
-                let number = usize::from(*request.first().ok_or("a player has a number")?);
+                let number = request.first().map_or(PLAYERS, |number| usize::from(*number));
+                if number >= PLAYERS || server.send_block(*id, &game.level).is_err() {
+                    server.close(*id, CloseCode::NOT_ACCEPTED, "not a player of this game");
+                    continue;
+                }
                 game.numbers.insert(*client, number);
                 game.players[number].asked = frame;
-                server.send_block(*id, &game.level)?;
             }
             ServerEvent::Connection(HaulierEvent::Message { data, .. }) if data == "playing" => {
                 let number = game.numbers[client];
@@ -123,7 +122,6 @@ fn hear(
             _ => {}
         }
     }
-    Ok(())
 }
 
 /// The players come one after the other.

@@ -5,3 +5,4 @@ mod leaving;
 mod messages;
 mod states;
 mod support;
+mod warnings;

@@ -9,6 +9,7 @@ use bevy_state::app::StatesPlugin;
 use bevy_state::prelude::*;
 
 use crate::support::{Ends, Gifts, bytes, config, ends, entered, seen, server_app, state, ticket};
+use crate::warnings::Warnings;
 
 #[test]
 fn a_join_passes_through_its_states_and_counts_its_bytes() {
@@ -55,6 +56,26 @@ fn the_systems_of_a_frame_see_what_has_arrived_and_the_state_of_it() {
     let playing = order.iter().position(|(_, state)| *state == HaulierState::Playing).unwrap();
     // At once, but for a join that is over within its first frame.
     assert!(with_block == playing || with_block + 1 == playing, "{order:?}");
+}
+
+/// A name that nobody sends is said, and after some quiet frames the log has a warning.
+#[test]
+fn a_block_that_the_server_does_not_know_is_missing_and_warned_of_once() {
+    let warnings = Warnings::collected();
+    let gifts = vec![named_block("world", bytes(20_000))];
+    let mut ends = ends(gifts, &["world", "wrold"]);
+    ends.join();
+    let missing = |ends: &Ends| ends.client.world().resource::<JoinProgress>().missing.clone();
+    ends.until("the world is announced", |ends| missing(ends) == ["wrold"]);
+    ends.until("it is warned of", |_| warnings.mentioning("wrold") == 1);
+    for _ in 0..200 {
+        ends.frame();
+    }
+    assert_eq!(warnings.mentioning("wrold"), 1);
+    assert_eq!(
+        (state(&ends.client), missing(&ends)),
+        (HaulierState::Joining, vec!["wrold".into()])
+    );
 }
 
 #[test]

@@ -32,11 +32,12 @@ int main(int count, char **arguments) {
             break;
         case HAULIER_EVENT_BLOCK:
             printf("the world is here: %lu bytes\n", (unsigned long)event.data_bytes);
-            has_world = !haulier_client_send_message(client, "thank you", strlen("thank you"));
-            is_over = 1;
+            is_over = has_world = 1;
+            if (haulier_client_send_message(client, "thank you", strlen("thank you")))
+                failed("no thanks");
             break;
         case HAULIER_EVENT_CLOSED:
-            fprintf(stderr, "%s: %s\n", haulier_result_name(event.result), event.text);
+            fprintf(stderr, "no world: %s: %s\n", haulier_result_name(event.result), event.text);
             is_over = 1;
             break;
         default:
@@ -44,8 +45,11 @@ int main(int count, char **arguments) {
         }
         haulier_event_free(&event);
     }
+    if (!is_over)
+        fprintf(stderr, "no world: %s\n",
+                result == HAULIER_NOTHING ? "nothing for 20 s" : haulier_last_error());
     if (has_world && haulier_client_finish(client, 5000)) /* until the thanks have arrived */
-        has_world = 0;
+        failed("no thanks");
     haulier_client_free(client);
-    return has_world ? 0 : failed("no world");
+    return has_world ? 0 : 1;
 }

@@ -63,7 +63,7 @@ enum haulier_result
   HAULIER_ERROR_CREDENTIALS = -2,
   // Nobody listens there, or there is no route. Start the server; look at the address.
   HAULIER_ERROR_UNREACHABLE = -3,
-  // No answer to the request, in the time for one: a firewall, a wrong address, or another secret.
+  // No answer to the request, in the time for one: a firewall, or a wrong address.
   HAULIER_ERROR_NO_ANSWER = -4,
   // The server refused the request; the code of the event says why (haulier_refusal).
   HAULIER_ERROR_REFUSED = -5,
@@ -1544,4 +1544,4 @@ haulier_result haulier_server_set_urgency(const struct haulier_server *server,
 
 #endif  /* HAULIER_H */
 
-/* Made of sources with the sum a5b7cfe924b7b31b; the lines above have c36df0374cadcd71. */
+/* Made of sources with the sum d3d00dc629557590; the lines above have 329d798f08bc9d76. */

@@ -29,7 +29,7 @@ pub enum haulier_result {
     HAULIER_ERROR_CREDENTIALS = -2,
     /// Nobody listens there, or there is no route. Start the server; look at the address.
     HAULIER_ERROR_UNREACHABLE = -3,
-    /// No answer to the request, in the time for one: a firewall, a wrong address, or another secret.
+    /// No answer to the request, in the time for one: a firewall, or a wrong address.
     HAULIER_ERROR_NO_ANSWER = -4,
     /// The server refused the request; the code of the event says why (haulier_refusal).
     HAULIER_ERROR_REFUSED = -5,

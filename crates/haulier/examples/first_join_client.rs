@@ -5,7 +5,14 @@
 use haulier::{Client, Event};
 use std::time::Duration;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() {
+    if let Err(error) = join() {
+        eprintln!("no world: {error}");
+        std::process::exit(1);
+    }
+}
+
+fn join() -> Result<(), Box<dyn std::error::Error>> {
     let ticket = std::env::args().nth(1).ok_or("give me the ticket of the server")?;
     let client = Client::connect(ticket.as_str())?;
     while let Some(event) = client.wait(Duration::from_secs(20))? {

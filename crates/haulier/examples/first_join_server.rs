@@ -5,7 +5,14 @@
 use haulier::{Block, CloseCode, Event, Server, ServerConfig, ServerCredentials, ServerEvent};
 use std::time::Duration;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() {
+    if let Err(error) = serve() {
+        eprintln!("no server: {error}");
+        std::process::exit(1);
+    }
+}
+
+fn serve() -> Result<(), Box<dyn std::error::Error>> {
     let credentials = ServerCredentials::default().with_secret(haulier::random_secret()?);
     let server = Server::bind("127.0.0.1:0", ServerConfig::new(1, credentials))?;
     let ticket = server.ticket(&[server.local_addr()])?.ok_or("it has a secret")?;

@@ -1,7 +1,7 @@
 //! A level that opens while it loads: the tiles ahead of the player come first, and are walked on before the
 //! rest of the level is here. Run it: `cargo run --example stream_world`.
 
-use haulier::{Block, Client, Connect, ConnectionConfig, Delivery, Event};
+use haulier::{Block, Client, CloseCode, Connect, ConnectionConfig, Delivery, Event};
 use haulier::{Server, ServerConfig, ServerCredentials, ServerEvent};
 use std::{collections::HashMap, error::Error, thread, time::Duration};
 
@@ -45,7 +45,11 @@ fn serve(server: &Server) -> Result<(), Box<dyn Error>> {
         let place = match event {
             ServerEvent::Connecting { request, .. } => {
                 server.set_max_rate_bps(id, 200_000_000); // some 0.7 s for all of it
-                players.insert(id, server.send_block(id, &level)?);
+                let Ok(block) = server.send_block(id, &level) else {
+                    server.close(id, CloseCode::NOT_ACCEPTED, "your limit is below our level");
+                    continue;
+                };
+                players.insert(id, block);
                 request
             }
             ServerEvent::Connection(Event::Message { data, .. }) => data,

@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 use haulier::proto::connection::{BlockTree, ChunkValue};
-use haulier::{Block, Client, Connect, ConnectionConfig, Delivery, Event};
+use haulier::{Block, Client, CloseCode, Connect, ConnectionConfig, Delivery, Event};
 use haulier::{Server, ServerConfig, ServerCredentials, ServerEvent};
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -37,11 +37,16 @@ fn serve(at: &str, length: u64) -> Result<(), Box<dyn Error>> {
     println!("{}", ticket.to_text());
     loop {
         match server.wait(Duration::from_secs(60))? {
-            Some((id, ServerEvent::Connecting { .. })) => drop(server.send_block(id, &block)?),
+            Some((id, ServerEvent::Connecting { .. })) => {
+                let sent = server.send_block(id, &block);
+                if sent.is_err() {
+                    server.close(id, CloseCode::NOT_ACCEPTED, "your limit is below our block");
+                }
+            }
             Some((id, ServerEvent::Connection(Event::ChunksWanted))) => {
                 while let Some(wanted) = server.want_chunk(id) {
                     let bytes = Bytes::from_static(chunk(wanted.index));
-                    server.provide_chunk(id, wanted.block, wanted.index, bytes)?;
+                    let _gone = server.provide_chunk(id, wanted.block, wanted.index, bytes);
                 }
             }
             _ => {}

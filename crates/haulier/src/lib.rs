@@ -25,7 +25,8 @@
 //! A join, both sides of it in one thread; `docs/FIRST-JOIN.md` has the two programs:
 //!
 //! ```
-//! use haulier::{Block, Client, Event, Server, ServerConfig, ServerCredentials, ServerEvent};
+//! use haulier::{Block, Client, CloseCode, Event};
+//! use haulier::{Server, ServerConfig, ServerCredentials, ServerEvent};
 //! use std::time::Duration;
 //!
 //! let credentials = ServerCredentials::default().with_secret(haulier::random_secret()?);
@@ -37,7 +38,9 @@
 //! let data = 'joined: loop {
 //!     while let Some((id, event)) = server.poll()? {
 //!         if let ServerEvent::Connecting { .. } = event {
-//!             server.send_block(id, &world)?;
+//!             if server.send_block(id, &world).is_err() {
+//!                 server.close(id, CloseCode::NOT_ACCEPTED, "your limit is below our world");
+//!             }
 //!         }
 //!     }
 //!     while let Some(event) = client.wait(Duration::from_millis(1))? {
@@ -60,6 +63,10 @@ pub mod trace;
 
 #[cfg(feature = "udp")]
 mod net;
+
+/// What data is sent as: it is shared, and never copied. A `Vec<u8>`, a `String` and a literal become it by
+/// themselves; of a slice that is borrowed, send its `to_vec()`.
+pub use bytes::Bytes;
 
 /// The machines of haulier/1 without sockets: what a transport of one's own drives, and what [`Client`] and
 /// [`Server`] are handles on.

@@ -3,6 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use haulier::{Client, Connect, Event};
 
 const PAGE: &str = include_str!("../../../docs/FIRST-JOIN.md");
 const SERVER: &str = include_str!("../examples/first_join_server.rs");
@@ -41,6 +44,15 @@ fn the_page_shows_the_programs_there_are() {
     assert_eq!(shown(), [code(SERVER), code(CLIENT)], "copy the examples into the page");
 }
 
+/// The sentence of the error, and not how Rust writes it down.
+#[test]
+fn a_ticket_that_is_none_is_said_in_words() {
+    let client = Command::new(example("first_join_client")).arg("haulier1:AAAA").output().unwrap();
+    assert_eq!(client.status.code(), Some(1), "{client:?}");
+    let error = haulier::Ticket::parse("haulier1:AAAA").unwrap_err();
+    assert_eq!(String::from_utf8(client.stderr).unwrap(), format!("no world: {error}\n"));
+}
+
 #[test]
 fn the_programs_are_as_short_as_the_page_says() {
     let lines = [SERVER, CLIENT].map(|program| {
@@ -50,12 +62,24 @@ fn the_programs_are_as_short_as_the_page_says() {
     assert!(lines.iter().sum::<usize>() <= 40, "{lines:?}");
 }
 
+/// A client with a limit below the world is turned away, and it alone: the next one gets its world.
 #[test]
-fn the_programs_join() {
+fn the_programs_join_also_after_one_whose_limit_is_too_low() {
     let mut server = Command::new(example("first_join_server"));
     let mut server = Running(server.stdout(Stdio::piped()).spawn().unwrap());
     let mut said = BufReader::new(server.0.stdout.take().unwrap()).lines();
     let ticket = said.next().unwrap().unwrap();
+    let mut tiny = Connect::try_from(ticket.as_str()).unwrap();
+    tiny.connection.max_block_bytes = 1000;
+    let tiny = Client::connect(tiny).unwrap();
+    let closed = loop {
+        match tiny.wait(Duration::from_secs(20)).unwrap().expect("an answer") {
+            Event::Closed(reason) => break reason.to_string(),
+            _ => continue,
+        }
+    };
+    assert!(closed.contains("your limit is below our world"), "{closed}");
+
     let client = Command::new(example("first_join_client")).arg(ticket).output().unwrap();
     assert!(client.status.success(), "{client:?}");
     let printed = String::from_utf8(client.stdout).unwrap();

@@ -16,7 +16,7 @@
 //! use core::net::SocketAddr;
 //! use haulier_proto::{Batch, Instant, Machine};
 //! use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
-//! use haulier_proto::connection::{Block, Event};
+//! use haulier_proto::connection::{Block, CloseCode, Event};
 //! use haulier_proto::credentials::Secret;
 //! use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent, ServerMachine};
 //!
@@ -46,7 +46,10 @@
 //!     batch.clear();
 //!     while let Some((id, event)) = server.poll_event(now) {
 //!         if let ServerEvent::Connecting { .. } = event {
-//!             server.connection_mut(id).ok_or("gone")?.send_block(now, &world)?;
+//!             let Some(connection) = server.connection_mut(id) else { continue };
+//!             if connection.send_block(now, &world).is_err() {
+//!                 connection.close(now, CloseCode::NOT_ACCEPTED, "your limit is below our world");
+//!             }
 //!         }
 //!     }
 //!     server.poll_transmit(now, &mut batch);

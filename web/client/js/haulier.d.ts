@@ -35,7 +35,8 @@ export interface ConnectOptions {
 }
 
 export type HaulierEvent =
-  /** More of a block has arrived: at most once in a round. `rateBps` is 0 while it is not known. */
+  /** More of a block has arrived: some twenty times a second, and when all of it is here. `rateBps` is 0
+   *  while it is not known. */
   | { type: 'progress'; tag: bigint; receivedBytes: number; lengthBytes: number; rateBps: number;
       estimateMs: number | null }
   /** A block, whole and verified. */
@@ -44,7 +45,7 @@ export type HaulierEvent =
   | { type: 'cancelled'; tag: bigint; code: number }
   /** A message: the next in the order of its channel, or an unordered one. */
   | { type: 'message'; channel: number; data: Uint8Array }
-  /** A packet of the moment; the newer one has the higher sequence. */
+  /** A packet of the moment. Sequences wrap after 65,535: `isNewer` compares them. */
   | { type: 'packet'; sequence: number; data: Uint8Array }
   /** A channel that was full has room again. */
   | { type: 'writable'; channel: number }
@@ -77,6 +78,10 @@ export class Client implements AsyncIterableIterator<HaulierEvent> {
   close(code?: number, reason?: string): void;
   readonly stats: Stats | undefined;
 }
+
+/** Whether packet `a` was sent after packet `b`, by their sequences. A number comes again after 65,536
+ *  packets, so `a > b` is wrong once in a while: 18 minutes at 60 a second. */
+export function isNewer(a: number, b: number): boolean;
 
 /** Loads the WebAssembly ahead of time. `connect` does it too. */
 export function load(source?: ConnectOptions['module']): Promise<unknown>;

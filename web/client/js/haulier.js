@@ -15,6 +15,12 @@ const SHORTEST_TIMER_MS = 1;
 /** The longest that a timer counts. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+/** Sequences of packets have 16 bits, and wrap. */
+const HALF_A_TURN = 1 << 15;
+
+/** Between two reports of a block's progress: a bar need not be drawn more often. */
+const PROGRESS_MS = 50;
+
 /** How long the close may take to be answered. */
 const CLOSING_MS = 2000;
 
@@ -26,6 +32,12 @@ export class HaulierError extends Error {
     this.kind = kind;
     this.code = code;
   }
+}
+
+/** Whether packet `a` was sent after packet `b`: it is less than half a turn ahead. */
+export function isNewer(a, b) {
+  const ahead = (a - b) & 0xffff;
+  return (ahead > 0 && ahead < HALF_A_TURN) || (ahead === HALF_A_TURN && a > b);
 }
 
 let engine;
@@ -61,6 +73,8 @@ export class Client {
   #roundIsDue = false;
   #opened;
   #onqueue;
+  /** When the progress of a block was reported last. */
+  #reported = new Map();
 
   /** Resolves once the server has let the player in. */
   static async connect(url, credentials, options = {}) {
@@ -190,10 +204,18 @@ export class Client {
         this.#onqueue?.({ place: event.place, estimateMs: event.estimateMs });
       } else if (event.type === 'closed') {
         this.#finish(event);
-      } else {
+      } else if (!this.#isTooSoon(event, now)) {
         this.#push(event);
       }
     }
+  }
+
+  /** A block makes progress with each round. What is complete is always reported. */
+  #isTooSoon({ type, tag, receivedBytes, lengthBytes }, now) {
+    if (type !== 'progress') return false;
+    const isTooSoon = receivedBytes < lengthBytes && now - this.#reported.get(tag) < PROGRESS_MS;
+    if (!isTooSoon) this.#reported.set(tag, now);
+    return isTooSoon;
   }
 
   #push(event) {

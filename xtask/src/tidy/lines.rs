@@ -45,6 +45,11 @@ pub(super) fn check(file: &File) -> Vec<Finding> {
     if !is_prose_or_code(file) {
         return findings;
     }
+    for (line, text) in file.lines().filter(|(_, text)| is_copied(file, text)) {
+        if ends_a_server(text) {
+            found(line, "a `?` ends the server for all: close this one client".to_owned());
+        }
+    }
     for (line, text) in file.lines() {
         if text.contains('\t') {
             found(line, "a tab, use spaces".to_owned());
@@ -61,6 +66,22 @@ pub(super) fn check(file: &File) -> Vec<Finding> {
         check_rust(file, &mut found);
     }
     findings
+}
+
+/// What people copy into a program of theirs: examples, pages, and the comments of the interface.
+fn is_copied(file: &File, text: &str) -> bool {
+    let text = text.trim_start();
+    let is_doc = text.starts_with("///") || text.starts_with("//!");
+    file.is_kind(&["md"]) || file.is_kind(&["rs"]) && (is_doc || file.path.contains("/examples/"))
+}
+
+/// Whether an error that concerns one client is handed out of the loop for all of them: one with a tiny
+/// limit for blocks, or one that has just left, would end the game of the others.
+fn ends_a_server(text: &str) -> bool {
+    ["block", "message", "packet"].iter().any(|what| {
+        let sent = text.split_once(&format!("server.send_{what}"));
+        sent.is_some_and(|(_, rest)| rest.contains(")?"))
+    })
 }
 
 fn check_rust(file: &File, found: &mut impl FnMut(usize, String)) {
@@ -106,6 +127,18 @@ mod tests {
         assert_eq!(findings("a.rs", "#![no_main]\n\n//! Why.\nfn f() {}\n"), [""; 0]);
         assert_eq!(findings("build.rs", "fn main() {}\n"), [""; 0]);
         assert_eq!(findings("data.json", "\t{ } \n"), [""; 0]);
+    }
+
+    #[test]
+    fn what_people_copy_ends_no_server_for_one_client() {
+        let (ends, goes_on) = ("server.send_block(id, &world)?;", "server.send_block(id, &world);");
+        let what = "a `?` ends the server for all: close this one client";
+        assert_eq!(findings("a.md", ends), [format!("a.md:1: {what}")]);
+        assert_eq!(findings("a.rs", &format!("//! {ends}\n")), [format!("a.rs:1: {what}")]);
+        let example = format!("//! Why.\nlet sent = {ends}\n");
+        assert_eq!(findings("b/examples/a.rs", &example), [format!("b/examples/a.rs:2: {what}")]);
+        assert_eq!(findings("a.rs", &example), [""; 0]);
+        assert_eq!(findings("a.md", goes_on), [""; 0]);
     }
 
     #[test]

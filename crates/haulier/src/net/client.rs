@@ -38,7 +38,8 @@ use super::shared::{End as _, State};
 /// loop {
 ///     while let Some(event) = client.poll()? {
 ///         match event {
-///             Event::Connected => client.send_message("hello")?,
+///             // If it is turned away, the send fails, and `Closed` is next.
+///             Event::Connected => drop(client.send_message("hello")),
 ///             Event::BlockProgress { received, length, .. } => println!("{received}/{length}"),
 ///             Event::Block { data, .. } => println!("the world has {} bytes", data.len()),
 ///             Event::Closed(reason) => return Ok(println!("{reason}")),
@@ -54,7 +55,7 @@ use super::shared::{End as _, State};
 /// Awaited, with any executor:
 ///
 /// ```
-/// use haulier::{Block, Client, Connect, Credentials, Event};
+/// use haulier::{Block, Client, CloseCode, Connect, Credentials, Event};
 /// use haulier::{Server, ServerConfig, ServerCredentials, ServerEvent};
 /// use std::time::Duration;
 ///
@@ -67,7 +68,11 @@ use super::shared::{End as _, State};
 ///     let world = Block::new(1, vec![7; 100_000]);
 ///     while let Some((id, event)) = server.next_event().await? {
 ///         match event {
-///             ServerEvent::Connecting { .. } => drop(server.send_block(id, &world)?),
+///             ServerEvent::Connecting { .. } => {
+///                 if server.send_block(id, &world).is_err() {
+///                     server.close(id, CloseCode::NOT_ACCEPTED, "your limit is below our world");
+///                 }
+///             }
 ///             ServerEvent::Connection(Event::Closed(_)) => break,
 ///             _ => {}
 ///         }
@@ -194,6 +199,8 @@ impl Client {
     }
 
     /// Sends a time-critical packet of up to 256 KiB, once. An event reports whether it was acknowledged.
+    /// Its `data` is a `Vec<u8>`, a `String`, [`Bytes`](crate::Bytes) or a literal; of a slice that is
+    /// borrowed, send its `to_vec()`.
     ///
     /// # Errors
     /// [`SendError`]: wait for [`Event::Connected`] before the first.
@@ -202,6 +209,8 @@ impl Client {
     }
 
     /// Sends a message of up to 64 KiB on channel 0: it arrives, once, in order.
+    /// Its `data` is a `Vec<u8>`, a `String`, [`Bytes`](crate::Bytes) or a literal; of a slice that is
+    /// borrowed, send its `to_vec()`.
     ///
     /// # Errors
     /// [`SendError`]: wait for [`Event::Connected`] before the first.

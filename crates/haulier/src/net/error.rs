@@ -115,7 +115,7 @@ impl From<Infallible> for ConnectError {
 /// ```
 /// use haulier::{ListenError, Server, ServerConfig, ServerCredentials};
 ///
-/// let mut config = ServerConfig::new(7, ServerCredentials::default());
+/// let mut config = ServerConfig::new(7, ServerCredentials::default().with_open_access());
 /// config.connection.max_rate_bps = 0;
 /// let refused = Server::bind("127.0.0.1:0", config);
 /// assert!(matches!(refused, Err(ListenError::Config(_)))); // and its message names the setting
@@ -129,6 +129,11 @@ pub enum ListenError {
     /// A setting of its connections is not valid.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Its credentials let nobody in.
+    #[error(
+        "the credentials let nobody in: give ServerCredentials a secret, a token key, or open access"
+    )]
+    NobodyAccepted,
     /// It would accept tokens, and the system's clock was never set: expired ones could not be told from
     /// others.
     #[error(

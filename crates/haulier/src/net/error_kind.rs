@@ -55,7 +55,10 @@ impl ListenError {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Io(_) | Self::NoTimeOfDay => ErrorKind::Io,
-            Self::Config(_) | Self::NoRuntime | Self::WorkersWithoutThreads => ErrorKind::Usage,
+            Self::Config(_)
+            | Self::NobodyAccepted
+            | Self::NoRuntime
+            | Self::WorkersWithoutThreads => ErrorKind::Usage,
         }
     }
 }

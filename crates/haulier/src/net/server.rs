@@ -138,6 +138,10 @@ impl Listen {
         self.sinks.add_spans(&mut config.connection);
         haulier_proto::prepare();
         config.connection = over_sockets(config.connection);
+        let accepted = &config.credentials;
+        if accepted.secret.is_none() && accepted.token_keys.is_empty() && !accepted.open {
+            return Err(ListenError::NobodyAccepted);
+        }
         let (clock, local) = (Clock::start(), self.socket.local_addr());
         config.addresses.push(local);
         let workers = if haulier_udp::divides_ports() { self.workers } else { self.workers.min(1) };
@@ -184,6 +188,16 @@ impl Listen {
     }
 }
 
+/// The error, with the addresses that it is about: the system's alone does not say which of a program's
+/// sockets it was.
+fn named(locals: &[SocketAddr], error: io::Error) -> io::Error {
+    let names: Vec<_> = locals.iter().map(ToString::to_string).collect();
+    if names.is_empty() {
+        return error;
+    }
+    io::Error::new(error.kind(), format!("{}: {error}", names.join(", ")))
+}
+
 /// A server of a game and all its clients, at one address.
 ///
 /// It is a handle: a network thread does the work. Clone it to send from one thread or task
@@ -225,9 +239,11 @@ impl Server {
     /// Binds the first of `local` that is available, and starts; with port 0 the system chooses one.
     ///
     /// # Errors
-    /// [`ListenError`], for example when the address is in use.
+    /// [`ListenError`], for example when the address is in use, which it names, or when the credentials let
+    /// nobody in.
     pub fn bind(local: impl ToSocketAddrs, config: ServerConfig) -> Result<Self, ListenError> {
-        Listen::bind(local)?.start(config)
+        let locals: Vec<_> = local.to_socket_addrs()?.collect();
+        Listen::bind(&*locals).map_err(|error| named(&locals, error))?.start(config)
     }
 
     /// The next event, and of which client, without waiting. Call it in a loop until `None`, once a frame. A
@@ -285,6 +301,8 @@ impl Server {
     }
 
     /// Sends a time-critical packet of up to 256 KiB, once. An event reports whether it was acknowledged.
+    /// Its `data` is a `Vec<u8>`, a `String`, [`Bytes`](crate::Bytes) or a literal; of a slice that is
+    /// borrowed, send its `to_vec()`.
     ///
     /// # Errors
     /// [`SendError`]; `NotOpen` also for a connection that is gone.
@@ -298,6 +316,8 @@ impl Server {
     }
 
     /// Sends a message of up to 64 KiB on channel 0: it arrives, once, in order.
+    /// Its `data` is a `Vec<u8>`, a `String`, [`Bytes`](crate::Bytes) or a literal; of a slice that is
+    /// borrowed, send its `to_vec()`.
     ///
     /// # Errors
     /// [`SendError`]; `NotOpen` also for a connection that is gone.

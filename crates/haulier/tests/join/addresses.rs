@@ -1,9 +1,11 @@
 //! Which address of its server a client ends at, and what it says of the others.
 
+use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 
 use haulier::{
-    AttemptError, Client, CloseReason, Connect, ConnectError, Credentials, Event, RefusalCode,
+    AttemptError, Client, CloseReason, Connect, ConnectError, Credentials, Event, ListenError,
+    RefusalCode, Server, ServerConfig, ServerCredentials,
 };
 
 use crate::support::{MAX, PROTOCOL_ID, Pair, bind, block_on, config_at, config_for, with_secret};
@@ -86,4 +88,24 @@ fn a_missing_route_is_reported_at_once() {
     let error = Client::connect(broadcast).unwrap_err();
     let ConnectError::Failed(attempts) = &error else { panic!("{error:?}") };
     assert!(matches!(attempts[0].error, Some(AttemptError::NoRoute(_))), "{error}");
+}
+
+/// The system says "address already in use", and not which of a program's sockets that is.
+#[test]
+fn a_server_that_cannot_listen_says_where() {
+    let first = bind(with_secret());
+    let error = Server::bind(first.local_addr(), with_secret()).unwrap_err();
+    assert!(error.to_string().contains(&first.local_addr().to_string()), "{error}");
+    assert!(
+        matches!(&error, ListenError::Io(io) if io.kind() == ErrorKind::AddrInUse),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn a_server_that_would_let_nobody_in_does_not_start() {
+    let config = ServerConfig::new(PROTOCOL_ID, ServerCredentials::default());
+    let error = Server::bind("127.0.0.1:0", config).unwrap_err();
+    assert!(matches!(error, ListenError::NobodyAccepted), "{error:?}");
+    assert_eq!(error.kind(), haulier::ErrorKind::Usage);
 }

@@ -375,7 +375,8 @@ pub enum CloseReason {
     /// Nothing was received for the idle timeout.
     #[error("the peer fell silent")]
     TimedOut,
-    /// The handshake timed out: no server there, or none that has the secret.
+    /// The handshake timed out: a firewall, or a wrong address. A server that has another secret says so
+    /// ([`Refused`](Self::Refused)).
     #[error("no answer from the server")]
     NoAnswer,
     /// The host of the server says that nobody listens there.

@@ -10,7 +10,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use haulier::{Block, Event, Server, ServerConfig, ServerCredentials, ServerEvent};
+use haulier::{Block, CloseCode, Event, Server, ServerConfig, ServerCredentials, ServerEvent};
 use haulier_web::{Certificate, WebServer};
 
 /// A picture of 1024 x 1024 points, which is the world: three bytes for each, some 3 MB.
@@ -42,10 +42,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     loop {
         let Some((id, event)) = server.wait(Duration::from_secs(3600))? else { continue };
         match event {
-            ServerEvent::Connecting { .. } => server.send_block(id, &world)?,
+            // What fails here concerns one player: a `?` would end the game for all.
+            ServerEvent::Connecting { .. } => {
+                let sent = server.send_block(id, &world);
+                if sent.is_err() {
+                    server.close(id, CloseCode::NOT_ACCEPTED, "your limit is below our world");
+                    continue;
+                }
+            }
             ServerEvent::Connection(Event::Connected) => {
-                server
-                    .send_message(id, format!("you are one of {}", server.connections().len()))?;
+                let welcome = format!("you are one of {}", server.connections().len());
+                let _gone = server.send_message(id, welcome);
                 continue;
             }
             // What one says, all hear.
@@ -60,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 continue;
             }
             _ => continue,
-        };
+        }
         println!("a player joins: {} are here", server.connections().len());
     }
 }
