@@ -88,10 +88,20 @@ pub(crate) fn on_lan(
 /// The ticket or token where none is an argument: from a file, or from the variable.
 pub(crate) fn elsewhere(args: &ConnectArgs) -> Result<Option<Zeroizing<String>>, Failure> {
     if let Some(path) = &args.ticket_file {
-        return keys::read_text(path, args.key_files).map(Some);
+        let text = keys::read_text(path, args.key_files)?;
+        return not_empty(text, &format!("{} is empty", path.display())).map(Some);
     }
     let ticket = std::env::var(VARIABLE).ok().filter(|ticket| !ticket.is_empty());
     Ok(ticket.map(Zeroizing::new))
+}
+
+/// A ticket that is none yet, or never will be: its server has failed, or is not so far.
+pub(crate) fn not_empty(text: Zeroizing<String>, what: &str) -> Result<Zeroizing<String>, Failure> {
+    if text.trim().is_empty() {
+        let what = format!("{what}: there is a ticket in it once the server listens");
+        return Err(Failure::Credentials(what));
+    }
+    Ok(text)
 }
 
 /// What to do without one.

@@ -47,7 +47,7 @@ pub(crate) fn join_patiently(
         let seconds = patience.as_secs_f64();
         if !is_said {
             let text = format!("nobody listens there yet: trying again for up to {seconds} s");
-            report.event("waiting", json!({ "message": text, "seconds": seconds }), &text);
+            report.status("waiting", json!({ "message": text, "seconds": seconds }), &text);
             is_said = true;
         }
         asking.is_again = true;
@@ -122,7 +122,7 @@ impl<'a> Asking<'a> {
                     false => format!("asking {server}, too"),
                 };
                 let fields = json!({ "addr": server.to_string(), "seconds": seconds });
-                self.report.event("asking", fields, &text);
+                self.report.status("asking", fields, &text);
                 self.said.insert(*server, Said::Tried);
             }
             let Some(error) = error else { continue };
@@ -138,7 +138,7 @@ impl<'a> Asking<'a> {
             let words = if kind == ErrorKind::Unreachable { "nobody listens there" } else { "" };
             let words = if words.is_empty() { error.to_string() } else { words.to_owned() };
             let text = if is_only { String::new() } else { format!("{server}: {words}") };
-            self.report.event("failed", fields, &text);
+            self.report.status("failed", fields, &text);
         }
     }
 
@@ -161,5 +161,5 @@ fn say_place(place: Option<u32>, estimate: Option<Duration>, report: &Report) {
         (Some(place), Some(seconds)) => format!("in line: place {place}, some {seconds} s"),
     };
     let estimate_s = estimate.map(|time| time.as_secs_f64());
-    report.event("queued", json!({ "place": place, "estimate_s": estimate_s }), &text);
+    report.status("queued", json!({ "place": place, "estimate_s": estimate_s }), &text);
 }

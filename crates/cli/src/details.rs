@@ -57,22 +57,25 @@ pub(crate) fn ended(client: &Client, progress: &Progress, report: &Report) {
         return;
     }
     let Some(stats) = client.stats() else { return };
+    let wire = client.wire_bytes();
     let rate = match stats.bandwidth_bps {
         Some(bps) => format!("{:.1} Mbit/s", bps as f64 / 1e6),
         None => "not found, too little was sent from here".into(),
     };
     report.detail(&format!(
-        "found on the way: datagrams of up to {} bytes; rate of what was sent {rate}; loss {:.2} %; round \
-         trip {:.1} to {:.1} ms",
+        "found on the way: datagrams of up to {} bytes; rate of what was sent {rate}; round trip {:.1} to \
+         {:.1} ms",
         stats.max_datagram_bytes,
-        stats.loss * 100.0,
         in_millis(stats.min_rtt.unwrap_or_default()),
         in_millis(stats.rtt.unwrap_or_default()),
     ));
     report.detail(&format!(
-        "datagrams: {} sent, {} received, {} lost; {} key updates; moved to smaller datagrams {} times",
+        "datagrams: {} sent ({}, with the handshake), {} received ({}), {} of those sent lost; {} key \
+         updates; moved to smaller datagrams {} times",
         stats.datagrams_sent,
+        show_bytes(wire.sent),
         stats.datagrams_received,
+        show_bytes(wire.received),
         stats.datagrams_lost,
         stats.key_updates,
         stats.black_holes,

@@ -51,6 +51,12 @@ pub(crate) enum Failure {
     /// Ctrl-C.
     #[error("interrupted; nothing half-written was left behind")]
     Interrupted,
+    /// Ctrl-C of a server, while so many clients were in the middle of something.
+    #[error(
+        "interrupted, with clients in the middle of a file: {0}; what they have is kept there, and the \
+             same fetch goes on from it"
+    )]
+    CutOff(u64),
     /// Ctrl-C, where what has come is kept.
     #[error("interrupted; what has arrived is kept, and the same command goes on from there")]
     Paused,
@@ -67,7 +73,7 @@ impl Failure {
             Self::Exposed(_) => 6,
             Self::Ended(_) => 7,
             Self::Incomplete(_) => 8,
-            Self::Interrupted | Self::Paused => 130,
+            Self::Interrupted | Self::CutOff(_) | Self::Paused => 130,
         }
     }
 
@@ -85,7 +91,7 @@ impl Failure {
             Self::Exposed(_) => "exposed",
             Self::Ended(_) => "ended",
             Self::Incomplete(_) => "incomplete",
-            Self::Interrupted | Self::Paused => "interrupted",
+            Self::Interrupted | Self::CutOff(_) | Self::Paused => "interrupted",
         }
     }
 

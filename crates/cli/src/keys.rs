@@ -227,6 +227,21 @@ pub(crate) fn write_private(path: Option<&Path>, line: &str) -> Result<(), Failu
     })
 }
 
+/// Writes a secret line to a file that only its owner may read, in place of a file that has the name. Who
+/// looks finds the old one or all of the new one.
+pub(crate) fn replace_private(path: &Path, line: &str) -> Result<(), Failure> {
+    let fail = |error: &io::Error| Failure::file(path, error);
+    if path.metadata().is_ok_and(|about| !about.is_file()) {
+        return Err(Failure::Io(format!("{} is no file: choose another name", path.display())));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    // Its mode is 600.
+    let file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")));
+    let mut file = file.map_err(|error| fail(&error))?;
+    writeln!(file, "{line}").map_err(|error| fail(&error))?;
+    file.persist(path).map(drop).map_err(|error| fail(&error.error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -82,6 +82,6 @@ fn view(
         report.warning(&warning);
     }
     let url = view.url();
-    report.event("view", json!({ "address": url }), &format!("to look at it: {url}"));
+    report.status("view", json!({ "address": url }), &format!("to look at it: {url}"));
     Ok(view)
 }

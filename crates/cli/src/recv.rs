@@ -25,6 +25,7 @@ pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
     if !args.force {
         target.check_free()?;
     }
+    target.make_folder()?;
     let most = args.most.unwrap_or(u64::MAX);
     let inbox = Inbox::new(target.place(), replace, InboxQuota::new(most, most));
     let inbox = if args.no_attributes { inbox.without_attributes() } else { inbox };

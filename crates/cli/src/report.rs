@@ -1,8 +1,9 @@
 //! What a command says: text for people, JSON lines for machines, a progress bar on a terminal.
 //!
-//! Text and JSON go to standard output, or to standard error when the file itself goes to standard
-//! output. Warnings and errors always go to standard error as text; in JSON they are lines like all
-//! others, and the last line has `"event":"done"` or `"event":"error"`.
+//! What was asked for goes to standard output, as text or JSON, or to standard error when the file itself
+//! goes to standard output. How it goes meanwhile, warnings and errors always go to standard error as
+//! text; in JSON they are lines like all others, and the last line has `"event":"done"` or
+//! `"event":"error"`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -180,6 +181,20 @@ impl Report {
         }
     }
 
+    /// How it goes, which no script waits for: as text on standard error.
+    pub(crate) fn status(&self, name: &str, fields: Value, text: &str) {
+        if self.json {
+            self.event(name, fields, "");
+        } else if !text.is_empty() && !self.is_quiet() && !self.is_kept(text) {
+            self.to_terminal(text);
+        }
+    }
+
+    /// The same of each of many: as text for who wants to know.
+    pub(crate) fn each(&self, name: &str, fields: Value, text: &str) {
+        self.status(name, fields, if self.is_verbose() { text } else { "" });
+    }
+
     /// A line as it is: for output that is neither event nor sentence.
     pub(crate) fn print(&self, line: &str) {
         if self.is_kept(line) {
@@ -310,7 +325,7 @@ impl Report {
             let eta = pace.remaining.map_or_else(String::new, bar::eta);
             let said = [text, pace.rate, eta, pace.more];
             let said = said.iter().filter(|part| !part.is_empty());
-            self.event("progress", all, &said.map(String::as_str).collect::<Vec<_>>().join(", "));
+            self.status("progress", all, &said.map(String::as_str).collect::<Vec<_>>().join(", "));
         }
     }
 
@@ -325,7 +340,7 @@ impl Report {
         }
         if self.is_progress_due() {
             let text = show_share(done, total, show);
-            self.event("progress", json!({ what: done, "total": total }), &text);
+            self.status("progress", json!({ what: done, "total": total }), &text);
         }
     }
 

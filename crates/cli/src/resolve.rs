@@ -81,7 +81,7 @@ pub(crate) fn place(text: &str, report: &Report) -> Result<Option<Vec<SocketAddr
             }
             Err(RecvTimeoutError::Timeout) if !is_said => {
                 is_said = true;
-                report.event("resolving", json!({ "name": name }), &format!("looking up {name}"));
+                report.status("resolving", json!({ "name": name }), &format!("looking up {name}"));
             }
             Err(RecvTimeoutError::Timeout) => report.waiting(&format!("looking up {name}")),
             Err(RecvTimeoutError::Disconnected) => {

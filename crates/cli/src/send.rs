@@ -11,7 +11,7 @@ use haulier::file::Digest;
 use haulier::{Client, CloseCode, CloseReason, ConnectionConfig, Event};
 use haulier_files::giver::{GiverConfig, GiverEvent, Start};
 use haulier_files::messages::Request;
-use haulier_files::offer::Entry;
+use haulier_files::offer::{Content, Entry};
 use haulier_files::reason::{Fault, INTERRUPTED, NOT_ADMITTED, OVER_QUOTA, Reason};
 use haulier_files::session::{ClientLink, Giving};
 use serde_json::json;
@@ -22,7 +22,7 @@ use crate::args::SendArgs;
 use crate::asking;
 use crate::details;
 use crate::failure::Failure;
-use crate::fetch::outcome::pace;
+use crate::fetch::outcome::{below, has_pipe, pace, share, show_wire};
 use crate::files;
 use crate::interrupt;
 use crate::lan;
@@ -30,7 +30,7 @@ use crate::library;
 use crate::look::{self, Look};
 use crate::report::Report;
 use crate::trace::Traces;
-use crate::units::{in_millis, show_bytes, show_words};
+use crate::units::{count, in_millis, show_bytes, show_words};
 
 /// What should run at the other end.
 const PEER: &str = "`haulier recv` or `haulier serve --inbox`";
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     let pool = files::disk_pool(client.waker())?;
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
-    report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
+    report.status("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
     details::connected(&client, report);
     let _look =
         Look::start(&args.look, client.clone(), format!("to {addr}").as_str().into(), report)?;
@@ -166,8 +166,9 @@ impl Sending<'_> {
                 let _moved = self.client.rebind_if_moved();
             }
             let progress = self.giving.progress();
-            let share = (progress.verified_bytes, Some(progress.wanted_bytes));
-            self.report.progress(share.0, share.1, || pace(&progress));
+            let has_pipe = has_pipe(self.giving.offer());
+            let (done, total) = share(&progress, has_pipe);
+            self.report.progress(done, total, || pace(&progress, has_pipe));
         }
     }
 
@@ -279,14 +280,16 @@ impl Sending<'_> {
         }
         let what = match offer.entries() {
             [entry] => entry.path.to_string(),
-            entries => format!("{} files", entries.len()),
+            entries => {
+                let is_file = |it: &&Entry| it.content != Content::Directory;
+                count(entries.iter().filter(is_file).count() as u64)
+            }
         };
         let text = format!(
-            "sent {what} ({}) in {:.3} s: verified and stored there\n{} crossed the wire, with a round trip \
-             of {rtt:.0} ms{digest}",
+            "sent {what} ({}) in {:.3} s: verified and stored there{}{digest}",
             show_bytes(bytes),
             total.as_secs_f64(),
-            show_bytes(wire.received + wire.sent),
+            below(&show_wire(wire, rtt)),
         );
         self.report.done(fields, &text);
         Ok(())

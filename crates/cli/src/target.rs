@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use haulier::file::Digest;
+use haulier_files::offer::Content;
 use haulier_files::session::{Place, Taking};
 use haulier_files::writer::check_folder;
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::failure::{Failure, plain};
 use crate::files;
+use crate::units::count;
 
 /// Where `-o` leads.
 #[derive(Debug)]
@@ -32,13 +34,46 @@ impl Target {
         if path.as_os_str() == "-" || fs::metadata(path).is_ok_and(is_special) {
             return Ok(Self::Stream(path.to_owned(), tempfile::tempdir().map_err(io)?));
         }
-        let is_folder = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
-        let folder = if is_folder { path } else { parent(path) };
+        let (is_there, has_slash) = (path.is_dir(), has_slash(path));
+        let folder = if is_there { path } else { parent(path) };
         if !folder.is_dir() {
-            return Err(Failure::Io(format!("there is no directory {}", folder.display())));
+            return Err(no_folder(folder));
+        }
+        if has_slash && !is_there && plain_path(path).symlink_metadata().is_ok() {
+            return Err(Failure::Io(format!("{} is no directory", plain_path(path).display())));
         }
         check_folder(folder, 0).map_err(|error| Failure::Io(error.to_string()))?;
+        let is_folder = is_there || has_slash;
         Ok(if is_folder { Self::Folder(path.to_owned()) } else { Self::File(path.to_owned()) })
+    }
+
+    /// Makes the directory that it is, if that is not there. The one around it is.
+    pub(crate) fn make_folder(&self) -> Result<(), Failure> {
+        match self {
+            Self::Folder(path) if !path.is_dir() => {
+                fs::create_dir(path).map_err(|error| Failure::file(path, &error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The place for what is wanted, of which there are so many. For several a directory is made.
+    pub(crate) fn place_for(&self, taking: &Taking, files: usize) -> Result<Place, Failure> {
+        let one = match self {
+            Self::Stream(..) if files > 1 => "is one stream",
+            _ => match taking.make_place() {
+                Ok(place) => return Ok(place),
+                Err(error) if error.kind() == io::ErrorKind::NotADirectory => "is a file",
+                Err(error) => {
+                    let what = format!("{self} cannot be made a directory: {}", plain(&error));
+                    return Err(Failure::Io(what));
+                }
+            },
+        };
+        Err(Failure::Usage(format!(
+            "{self} {one}, and there are {files}: say which file you want, or give a directory with -o; \
+             --list says which there are"
+        )))
     }
 
     /// Whether nothing of this is here, so that all of it may come at once, unasked.
@@ -50,7 +85,8 @@ impl Target {
         match self {
             Self::File(path) => is_free(path),
             Self::Folder(base) if name.is_empty() => {
-                fs::read_dir(base).is_ok_and(|mut inside| inside.next().is_none())
+                let inside = fs::read_dir(base).map(|mut inside| inside.next().is_none());
+                inside.unwrap_or_else(|error| error.kind() == io::ErrorKind::NotFound)
             }
             // The name is not known to be a safe one: then it is no file of an offer either.
             Self::Folder(base) => is_free(&base.join(name)),
@@ -112,7 +148,18 @@ impl Target {
                 fields["folder"] = json!(folder);
                 fields["files"] = json!(files);
                 fields["files_here"] = json!(here);
-                (format!("{files} files in {folder} ({here} were here)"), String::new())
+                let is_file = |file: &&u32| {
+                    let entry = taking.offer().entry(**file);
+                    entry.is_some_and(|entry| entry.content != Content::Directory)
+                };
+                let files = wanted.iter().filter(is_file).count() as u64;
+                let what = match files {
+                    0 => "empty directories, and no file,".into(),
+                    files => count(files),
+                };
+                let is_part = (1..files).contains(&here.into());
+                let here = if is_part { format!(" ({here} were here)") } else { String::new() };
+                (format!("{what} in {folder}{here}"), String::new())
             }
         }
     }
@@ -128,6 +175,23 @@ impl Target {
         }
         io::copy(&mut file, &mut File::options().write(true).open(path)?).map(|_| ())
     }
+}
+
+/// What is needed is not there.
+pub(crate) fn no_folder(path: &Path) -> Failure {
+    Failure::Io(format!(
+        "there is no directory {path}: `mkdir {path}` makes it",
+        path = path.display()
+    ))
+}
+
+fn has_slash(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// Without a slash at its end, with which the system takes no file for it.
+fn plain_path(path: &Path) -> PathBuf {
+    path.components().collect()
 }
 
 fn parent(path: &Path) -> &Path {

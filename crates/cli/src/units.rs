@@ -146,6 +146,11 @@ pub(crate) fn in_millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e4).round() / 10.0
 }
 
+/// So many files, in words.
+pub(crate) fn count(files: u64) -> String {
+    if files == 1 { "1 file".into() } else { format!("{files} files") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

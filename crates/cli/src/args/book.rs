@@ -106,6 +106,13 @@ fn check_cargo(words: &[&str]) -> Result<(), String> {
             if is_there { Ok(()) } else { Err(format!("there is no cargo xtask {name}")) }
         }
         ["install", "--path", path, ..] if root().join(path).join("Cargo.toml").exists() => Ok(()),
+        // From a package beside a clone.
+        ["add", "haulier", "--path", path] => {
+            let inside =
+                path.strip_prefix("../haulier/").ok_or("no path into a clone beside it")?;
+            let is_there = root().join(inside).join("Cargo.toml").exists();
+            if is_there { Ok(()) } else { Err(format!("there is no package {inside}")) }
+        }
         ["test" | "build" | "bench", ..] | ["install", "haulier-cli"] => Ok(()),
         _ => Err(format!("cargo {} is not known here", words.join(" "))),
     }
@@ -137,6 +144,7 @@ fn a_command_that_is_not_there_is_found() {
     assert!(check("haulier carry world.bin").is_err());
     assert!(check("cargo xtask bok").is_err());
     assert!(check("cargo run --example first_jion_server").is_err());
+    assert!(check("cargo add haulier --path ../haulier/crates/haul").is_err());
     assert!(check("frobnicate").is_err());
     assert!(check("haulier playground --scene 'rate=fast'").is_err());
     assert!(check("HAULIER_TICKET=x haulier fetch | tee log").is_err());

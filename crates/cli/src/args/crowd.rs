@@ -40,9 +40,9 @@ pub(crate) struct CrowdArgs {
 }
 
 const HELP: &str = "\
-2, 6, 10, 30 or 100 flows share one bottleneck of 0.2, 1, 10 or 100 Mbit/s for each of them, in virtual time,
-with round trips of 1 to 600 ms and a droptail queue of 0.1 to 8 bandwidth-delay products, at least three
-packets. Flows begin within a second. Mixes:
+2, 6, 10, 30 or 100 flows share one bottleneck of 0.2, 1, 10 or 100 Mbit/s for each of them, in virtual \
+time, with round trips of 1 to 600 ms and a droptail queue of 0.1 to 8 bandwidth-delay products, at least \
+three packets. Flows begin within a second. Mixes:
   ours        haulier/1 alone
   cubic, bbr  half haulier/1, half TCP with CUBIC or BBR
   turnover    haulier/1; of three flows one stays, one joins after a quarter of the run, and one leaves then
@@ -53,23 +53,24 @@ packets. Flows begin within a second. Mixes:
   steps       haulier/1, and the rate is halved and restored in turn
   bunches     haulier/1, and the link delivers in bunches of 8 ms
   only_cubic, only_bbr   TCP alone: what others do on these links
-Cells with a bottleneck above 1 Gbit/s, up to 10, are at the end, of ours, cubic and bbr, where path and queue
-hold at most 64 MiB. The quick sample is every 23rd of the cells of at most 20 Mbit/s in all, and half
-of these from upload to bunches. --full takes
+Cells with a bottleneck above 1 Gbit/s, up to 10, are at the end, of ours, cubic and bbr, where path and \
+queue hold at most 64 MiB. The quick sample is every 23rd of the cells of at most 20 Mbit/s in all, and \
+half of these from upload to bunches. --full takes \
 hours, and gigabytes of memory; with --budget it is a sample of all.
 
-A run lasts 15 s and 25 round trips (above 1 Gbit/s 4 s). Shares are of block bytes that arrived in its second
-half; headers take some 3 to 6 % of the link.
+A run lasts 15 s and 25 round trips (above 1 Gbit/s 4 s). Shares are of block bytes that arrived in its \
+second half; headers take some 3 to 6 % of the link.
 
-Columns: Jain's index of ours (1: all got the same; 1/n: one got everything), at the median and where a
-twentieth of the cells has less; the part of the link that is used, the same; what the queue dropped of all
-that was sent, at the median and where a twentieth has more; the median of the queueing delay's median,
-and its 95th percentile where a twentieth has more; the time that the slowest took for a fair share of half
-the run, over that half; connections of ours that ended before their run, or got nothing; what ours got
-beside TCP, over a fair share. Good cells have a Jain index of 0.9, use 0.8 and drop at most 0.1.
+Columns: Jain's index of ours (1: all got the same; 1/n: one got everything), at the median and where a \
+twentieth of the cells has less; the part of the link that is used, the same; what the queue dropped of \
+all that was sent, at the median and where a twentieth has more; the median of the queueing delay's \
+median, and its 95th percentile where a twentieth has more; the time that the slowest took for a fair \
+share of half the run, over that half; connections of ours that ended before their run, or got nothing; \
+what ours got beside TCP, over a fair share. Good cells have a Jain index of 0.9, use 0.8 and drop at \
+most 0.1.
 
-Exit codes: 7 if a connection of ours ended or got nothing, which is said at the end; 8 if --budget was over
-before all cells had begun. Unfair or wasteful cells are numbers, and no failure.
+Exit codes: 7 if a connection of ours ended or got nothing, which is said at the end; 8 if --budget was \
+over before all cells had begun. Unfair or wasteful cells are numbers, and no failure.
 
 Examples:
   haulier bench crowd

@@ -16,6 +16,7 @@ use crate::units;
 
 /// Where a server waits, and who is let in: of `serve` and `recv`.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Where it waits, and who is let in")]
 pub(crate) struct ListenArgs {
     /// The address to wait at. With 0.0.0.0 (IPv4) or [::] (IPv6 and IPv4) the ticket holds the addresses
     /// that the system would reach others from, and loopback; with port 0 the system chooses one. By default
@@ -36,6 +37,11 @@ pub(crate) struct ListenArgs {
     /// each run has a new one.
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
+
+    /// Write the ticket to this file, which only you may read, instead of standard output: for
+    /// `fetch --ticket-file`. One of an earlier run is replaced.
+    #[arg(long, value_name = "FILE", conflicts_with = "open")]
+    pub(crate) ticket_out: Option<PathBuf>,
 
     /// The server's private key (`haulier keygen --identity`). The ticket then holds the public one, and
     /// nobody else can stand in for this server.
@@ -88,7 +94,10 @@ pub(crate) struct ListenArgs {
 
 /// How to get to a server and be let in, beside what says where it is: of `fetch` and `send`.
 #[derive(Debug, clap::Args)]
-#[command(group(ArgGroup::new("access").args(["open", "secret_file", "token_file"])))]
+#[command(
+    next_help_heading = "The way to the server, and what lets you in",
+    group(ArgGroup::new("access").args(["open", "secret_file", "token_file"]))
+)]
 pub(crate) struct ConnectArgs {
     /// Give up after this many seconds without an answer, or without progress (then after at least 1). By
     /// default 10 for the first answer, and 60 in the middle of a file: a link may be away for a while.
@@ -177,33 +186,27 @@ pub(crate) struct ServeArgs {
 
     /// Let clients send files into this directory (`haulier send`). Whoever is let in may send; files that
     /// are there are kept.
-    #[arg(long, value_name = "DIR", requires = "most")]
+    #[arg(long, value_name = "DIR", requires = "most", help_heading = "Inbox")]
     pub(crate) inbox: Option<PathBuf>,
 
     /// How much the inbox may hold, with what is in it: 500M, 2G. Unfinished files count. What is over is
     /// refused before a byte of it comes.
-    #[arg(long, value_name = "SIZE", requires = "inbox", value_parser = units::size)]
+    #[arg(long, value_name = "SIZE", requires = "inbox", value_parser = units::size, help_heading = "Inbox")]
     pub(crate) most: Option<u64>,
 
     /// How much each client may send while this runs: by the client id of a token, otherwise by its address
     /// (/64 of IPv6). By default all of --most.
-    #[arg(long, value_name = "SIZE", requires = "inbox", value_parser = units::size)]
+    #[arg(long, value_name = "SIZE", requires = "inbox", value_parser = units::size, help_heading = "Inbox")]
     pub(crate) most_each: Option<u64>,
 
     /// Let clients overwrite files in the inbox, and take from the old one what is the same.
-    #[arg(long, requires = "inbox")]
+    #[arg(long, requires = "inbox", help_heading = "Inbox")]
     pub(crate) force: bool,
 
     /// Do not keep whether a file of a client can be run, and when it was changed. Who may read it is decided
     /// here in any case, by the umask, or by the file that it replaces.
-    #[arg(long, requires = "inbox")]
+    #[arg(long, requires = "inbox", help_heading = "Inbox")]
     pub(crate) no_attributes: bool,
-
-    #[command(flatten)]
-    pub(crate) listen: ListenArgs,
-
-    #[command(flatten)]
-    pub(crate) look: LookArgs,
 
     /// End after the first client that has a file, or has sent its files, and said so.
     #[arg(long)]
@@ -228,6 +231,13 @@ pub(crate) struct ServeArgs {
     /// What a file may do to the link of its client.
     #[arg(long, value_name = "URGENCY", default_value = "load-screen")]
     pub(crate) urgency: UrgencyArg,
+
+    // A heading holds for what follows: so these are the last.
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
 }
 
 /// When files are packed.
@@ -270,9 +280,9 @@ impl From<UrgencyArg> for Urgency {
 }
 
 const SERVE_HELP: &str = "\
-The ticket is the one line on standard output, and \"ticket\" with --json. It is made to be handed over, and
-it is a secret: who has it may fetch, and send if there is an inbox. Files with keys must be readable by you
-alone (chmod 600).
+The ticket is the one line on standard output, and \"ticket\" with --json. It is made to be handed over, \
+and it is a secret: who has it may fetch, and send if there is an inbox. Files with keys must be readable \
+by you alone (chmod 600).
 
 Examples:
   haulier serve world.bin                               one file; the ticket lasts as long as the run
@@ -296,7 +306,8 @@ pub(crate) struct FetchArgs {
     /// The file or directory to fetch, by its path there. Left out: all there is.
     pub(crate) name: Option<String>,
 
-    /// Where to store it; in a directory each file keeps its path, `-` is standard output. A file appears
+    /// Where to store it; in a directory each file keeps its path, `-` is standard output. A directory is
+    /// made if it is not there: for several files, and for a name with a `/` at its end. A file appears
     /// under its name only when it is verified. What is here already is not fetched: all of it, what came
     /// before an earlier fetch was interrupted, or, with --force, what an older version has.
     #[arg(short, long, value_name = "FILE", default_value = ".")]
@@ -373,9 +384,9 @@ pub(crate) struct SendArgs {
 }
 
 const SEND_HELP: &str = "\
-What is there already is not sent: a file of the same name and content, what came of it before a `send` was
-interrupted, or, if the other end may overwrite (--force there), what the older version there has. Said
-again, the same command goes on where it was.
+What is there already is not sent: a file of the same name and content, what came of it before a `send` \
+was interrupted, or, if the other end may overwrite (--force there), what the older version there has. \
+Said again, the same command goes on where it was.
 
 Examples:
   haulier send replay.bin haulier1:AaB...
@@ -388,8 +399,9 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = RECV_HELP)]
 pub(crate) struct RecvArgs {
-    /// Where to store what comes; in a directory each file keeps its path, `-` is standard output. A file
-    /// appears under its name only when it is verified.
+    /// Where to store what comes; in a directory each file keeps its path, `-` is standard output. A
+    /// directory is made if it is not there and its name has a `/` at its end. A file appears under its
+    /// name only when it is verified.
     #[arg(short, long, value_name = "FILE", default_value = ".")]
     pub(crate) output: PathBuf,
 
@@ -422,9 +434,9 @@ pub(crate) struct RecvArgs {
 }
 
 const RECV_HELP: &str = "\
-The ticket is the one line on standard output, and \"ticket\" with --json; on standard error with `-o -`. It
-is made to be handed to who sends, and it is a secret: who has it may send. A sender that vanishes is waited
-for, with what came of its files: it goes on with the same ticket.
+The ticket is the one line on standard output, and \"ticket\" with --json; on standard error with `-o -`. \
+It is made to be handed to who sends, and it is a secret: who has it may send. A sender that vanishes is \
+waited for, with what came of its files: it goes on with the same ticket.
 
 Examples:
   haulier recv                                       into this directory, from one sender

@@ -58,17 +58,17 @@ One block of 256 KiB crosses a link with one bottleneck, in virtual time, until 
   burst_resend  a model: a burst, then exactly what is missing
   slow_start    a model of TCP
 
-The ratio is the time over the physical limit of the link: half a round trip (a whole one for a join), and
-256 slices at the bottleneck's rate, replaced where they are lost; half of what an odd link's jitter or bunch
-can add. 1.00 is perfect.
+The ratio is the time over the physical limit of the link: half a round trip (a whole one for a join), and \
+256 slices at the bottleneck's rate, replaced where they are lost; half of what an odd link's jitter or \
+bunch can add. 1.00 is perfect.
 
-The quick sample is every seventh cell with 2 seeds; --full has 10. --tables are of haulier/1, or of those
+The quick sample is every seventh cell with 2 seeds; --full has 10. --tables are of haulier/1, or of those \
 asked for by --only.
 
-Columns: the ratio that 50, 95 and 99 of 100 runs are not above; the cells whose median is at most 1.10, and
-whose worst run is at most 1.25; the median of the worst cell; slices sent beyond those of the block,
-those that replace lost ones counted; what the bottleneck's full queue dropped; the peak of that queue;
-how long packets waited in it. After 60 s without the block a run hangs; exit code 1 if one of haulier/1
+Columns: the ratio that 50, 95 and 99 of 100 runs are not above; the cells whose median is at most 1.10, \
+and whose worst run is at most 1.25; the median of the worst cell; slices sent beyond those of the block, \
+those that replace lost ones counted; what the bottleneck's full queue dropped; the peak of that queue; \
+how long packets waited in it. After 60 s without the block a run hangs; exit code 1 if one of haulier/1 \
 or of the article does.
 
 Examples:

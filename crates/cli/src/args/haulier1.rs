@@ -36,6 +36,8 @@ pub(crate) struct FilesWireArgs {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = KEYGEN_HELP,
+    // Without it the usage that an error shows has only what is required.
+    override_usage = "haulier keygen [--secret|--token|--identity] --output <FILE>",
     group(ArgGroup::new("kind").args(["secret", "token", "identity"]))
 )]
 pub(crate) struct KeygenArgs {
@@ -57,7 +59,7 @@ pub(crate) struct KeygenArgs {
 }
 
 const KEYGEN_HELP: &str = "\
-A key stays where it is made, and on the servers that use it. It is printed only with `-o -`. What is made
+A key stays where it is made, and on the servers that use it. It is printed only with `-o -`. What is made \
 to be handed over, a ticket or a token, is printed by `serve` and `token issue`.
 
 Examples:
@@ -139,7 +141,7 @@ pub(crate) struct IssueArgs {
 }
 
 const ISSUE_HELP: &str = "\
-The token is the one line on standard output, and \"token\" with --json. It is made to be handed to one
+The token is the one line on standard output, and \"token\" with --json. It is made to be handed to one \
 client, and it is a secret until that has joined. The key is never printed.
 
 Example:

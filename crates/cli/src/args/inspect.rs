@@ -77,16 +77,16 @@ pub(crate) enum Layer {
 }
 
 const HELP: &str = "\
-A datagram does not say which protocol it is of. Its checksum does: it is computed over a
-protocol id that both ends know and nobody sends, so it fits under the right id only.
+A datagram does not say which protocol it is of. Its checksum does: it is computed over a \
+protocol id that both ends know and nobody sends, so it fits under the right id only. \
 Tried are, in this order:
   chunks   under 0x11223344
   packets  under 0x55667788
-The first that accepts the datagram is shown. If none does, you hear why from the first that
-its checksum fits. With --protocol-id both are tried under that one id. The checksum is then
+The first that accepts the datagram is shown. If none does, you hear why from the first that \
+its checksum fits. With --protocol-id both are tried under that one id. The checksum is then \
 right for both, so if chunks are not what was sent, say --layer packets.
 
-In a capture a datagram of haulier/1 is known by the request that its connection began with, by
+In a capture a datagram of haulier/1 is known by the request that its connection began with, by \
 a right tag of mode `open`, or by an id in the key log. If the capture began later, give --port.
 
 Examples:

@@ -9,13 +9,13 @@ use crate::units;
 
 /// What `haulier bench --help` says besides its list.
 pub(super) const BENCH_HELP: &str = "\
-`haulier bench peer` is not in the list: it is one end of a join, for an emulator that runs two programs
+`haulier bench peer` is not in the list: it is one end of a join, for an emulator that runs two programs \
 with a link between them (docs/lab/haulier.toml is a table for one):
   haulier bench peer serve --bytes 262144                        serves until it is killed
   haulier bench peer fetch --bytes 262144 --credentials token    one join; the last line is its result
   haulier bench peer fetch --bytes 262144 --frame-hz 60          as a game that polls once a frame
   haulier bench peer fetch --bytes 262144 --frame-hz 60 --inline the same, without a network thread
-The server is at SERVER_ADDR, the client at CLIENT_ADDR, both from the environment. The keys are in the
+The server is at SERVER_ADDR, the client at CLIENT_ADDR, both from the environment. The keys are in the \
 program, for all to read: such a server is for measurements, and protects nothing.";
 
 #[derive(Debug, clap::Args)]
@@ -48,16 +48,16 @@ pub(crate) struct JoinArgs {
 }
 
 const HELP: &str = "\
-Two real sockets, with an emulated link between them; the real clock. A join begins before the client's
+Two real sockets, with an emulated link between them; the real clock. A join begins before the client's \
 first datagram, and ends when it has the block and has verified it.
 
   token    haulier/1, with a token that says where the client is
   ticket   haulier/1, with a secret
   article  the article's sender: a burst, then 1 Mbit/s; it sends to whoever sends it a chunk of one byte
 
-L, the physical limit: one round trip, and the block in packets of 1200 bytes at the link's rate, lost ones
-replaced. `sent/N`: bytes that the server put on the link, headers counted, over those of the block. A join
-that failed took forever; exit code 1 if there is one.
+L, the physical limit: one round trip, and the block in packets of 1200 bytes at the link's rate, lost \
+ones replaced. `sent/N`: bytes that the server put on the link, headers counted, over those of the block. \
+A join that failed took forever; exit code 1 if there is one.
 
 What else this machine does shows in the times: on a busy one they are too long.
 

@@ -96,22 +96,23 @@ pub(crate) struct JoinersArgs {
 }
 
 const HELP: &str = "\
-Clients in one thread, each a machine of its own with its keys, and a server that is another process of this
-program, over loopback. All begin at the same moment; each has joined when it has its block, verified, and
-then closes. Their machines are made before (with --at-once after): players have computers of their own. Both
-ends share this machine, so the clients' work is in the times, but not in the server's memory and time.
+Clients in one thread, each a machine of its own with its keys, and a server that is another process of \
+this program, over loopback. All begin at the same moment; each has joined when it has its block, \
+verified, and then closes. Their machines are made before (with --at-once after): players have computers \
+of their own. Both ends share this machine, so the clients' work is in the times, but not in the server's \
+memory and time.
 
-Before it, one client gets as many bytes as all together, 256 MiB at most, from a server of its own: what it
-takes at that rate is the unit of `all joined`. A wire of 1 is a byte sent, headers counted, for each of the
-blocks. Jain's index is of the clients' rates.
+Before it, one client gets as many bytes as all together, 256 MiB at most, from a server of its own: what \
+it takes at that rate is the unit of `all joined`. A wire of 1 is a byte sent, headers counted, for each \
+of the blocks. Jain's index is of the clients' rates.
 
-The server has seats for all, unless --seats says how many, and its limits for one address are raised to all
-clients, for they have few: `connections_per_prefix` and `handshakes_per_prefix` of `ServerLimits`. Its line
-takes 1,024 of one address, as ever.
+The server has seats for all, unless --seats says how many, and its limits for one address are raised to \
+all clients, for they have few: `connections_per_prefix` and `handshakes_per_prefix` of `ServerLimits`. \
+Its line takes 1,024 of one address, as ever.
 
-With --simulated, `equal shares` is when each would have its block if all shared the uplink equally, and what
-a slow link cannot take went to the others; `one by one` if who comes first took all that its link has. Both
-are computed, without packets.
+With --simulated, `equal shares` is when each would have its block if all shared the uplink equally, and \
+what a slow link cannot take went to the others; `one by one` if who comes first took all that its link \
+has. Both are computed, without packets.
 
 Exit code 1 if not all joined.
 

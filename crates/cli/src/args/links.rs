@@ -46,22 +46,22 @@ pub(crate) struct LinksArgs {
 }
 
 const HELP: &str = "\
-Cold joins in virtual time, from before the first datagram to the whole block, over seventeen links: the ten
-of `haulier demo --link`, and seven of a second kind:
+Cold joins in virtual time, from before the first datagram to the whole block, over seventeen links: the \
+ten of `haulier demo --link`, and seven of a second kind:
   lte, evdo  recorded, as in `haulier bench recorded`
   airtime    30 Mbit/s, 25 ms, 1 % loss, and bunches of 8 ms as on Wi-Fi
   policer    20 Mbit/s, 60 ms, behind a bucket of 64 KiB that drops
   ethernet   500 Mbit/s, 1 ms
   roaming    12 Mbit/s, 45 ms, 1 % loss, up to 20 ms of jitter each way, which reorders
   mess       40 Mbit/s, 20 ms, up to 8 ms of jitter each way, which reorders, and 1 % twice
-By haulier/1 with a token that says where the client is, and with a ticket; by the article's sender (one chunk
-at most); by models of TCP, with its handshake and without TLS. Nothing computes in virtual time: on fast
-links real sockets take longer.
+By haulier/1 with a token that says where the client is, and with a ticket; by the article's sender (one \
+chunk at most); by models of TCP, with its handshake and without TLS. Nothing computes in virtual time: on \
+fast links real sockets take longer.
 
-A cell is the median and the 95th percentile of the time, as multiples of the physical limit: a round trip,
-and the bytes in full datagrams at the link's rate, with lost ones sent again. The tables are Markdown. Wire
-is what the server sent over the block, headers included, at the median link by link; the mean is geometric,
-of the medians.
+A cell is the median and the 95th percentile of the time, as multiples of the physical limit: a round \
+trip, and the bytes in full datagrams at the link's rate, with lost ones sent again. The tables are \
+Markdown. Wire is what the server sent over the block, headers included, at the median link by link; the \
+mean is geometric, of the medians.
 
 Exit code 1 if a join of haulier/1 took longer than a minute and five limits.
 

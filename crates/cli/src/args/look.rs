@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 /// A page or a screen of what is going on.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "What can be seen of it")]
 pub(crate) struct LookArgs {
     /// Show what is going on in a browser, at this address: 127.0.0.1:8080, or port 0 for any. Also
     /// /snapshot.json, and /metrics for Prometheus. Whoever reaches the address sees who is there.

@@ -58,20 +58,29 @@ use crate::units;
 pub(crate) struct Args {
     /// Print one JSON object a line; the last has "event":"done" or "event":"error". (`inspect HEX`
     /// prints one object a datagram and nothing else.)
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
 
     /// Say nothing but errors, and what was asked for: a ticket, a list, a table.
-    #[arg(short, long, global = true, conflicts_with_all = ["json", "verbose"])]
+    #[arg(
+        short,
+        long,
+        global = true,
+        help_heading = GLOBAL,
+        conflicts_with_all = ["json", "verbose"]
+    )]
     pub(crate) quiet: bool,
 
     /// Say on standard error what is decided, too: addresses, keys, sizes, rates, what is resumed or packed.
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = GLOBAL)]
     pub(crate) verbose: bool,
 
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+/// What every command has is behind what it has for itself.
+const GLOBAL: &str = "All commands";
 
 const HELP: &str = "\
 Start here:
@@ -85,8 +94,8 @@ Start here:
 Exit codes:
   0    done
   1    a soak or a bench found something wrong
-  2    usage: the arguments make no sense
-  3    no peer, a peer that refuses, a time-out, or a name that does not resolve
+  2    usage: the arguments make no sense, or do not fit what the server has
+  3    no peer, a peer that refuses or has no such file, a time-out, or a name that does not resolve
   4    verification failed: what arrived is not what was sent
   5    I/O: a file, a disk, a socket
   6    a file with a key, ticket or token that other users can read
@@ -197,9 +206,6 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub(crate) budget: Option<u64>,
 
-    #[command(flatten)]
-    pub(crate) look: LookArgs,
-
     /// With `--wire article`: burst also when the file is larger than a chunk.
     #[arg(long, overrides_with = "no_burst")]
     pub(crate) burst: bool,
@@ -215,6 +221,9 @@ pub(crate) struct DemoArgs {
     /// Give up after this many seconds without progress.
     #[arg(long, value_name = "S", default_value = "15", value_parser = units::seconds)]
     pub(crate) timeout: Duration,
+
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
 }
 
 impl DemoArgs {

@@ -48,5 +48,5 @@ Examples:
   haulier playground --scene 'rate=20M&rtt=50&loss=2&seed=7' --svg docs/lab/scene.svg
   haulier playground --scene 'bytes=64k&loss=5' --pcap join.pcap     a join to look at in Wireshark
 
-The page is in programs that were built with it: `cargo xtask playground` in the repository builds one and
+The page is in programs that were built with it: `cargo xtask playground` in the repository builds one and \
 runs it.";

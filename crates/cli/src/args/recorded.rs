@@ -49,17 +49,17 @@ pub(crate) struct RecordedArgs {
 }
 
 const HELP: &str = "\
-One long transfer at a time crosses a link whose rate was recorded, in virtual time: by haulier/1, by a model
-of TCP CUBIC, and by one of BBR. A record is text, a line for each opportunity to deliver 1500 bytes: a whole
-number of milliseconds from its start. It repeats after the time of its last line. This is the form of
-Mahimahi, so its records can be used:
+One long transfer at a time crosses a link whose rate was recorded, in virtual time: by haulier/1, by a \
+model of TCP CUBIC, and by one of BBR. A record is text, a line for each opportunity to deliver 1500 \
+bytes: a whole number of milliseconds from its start. It repeats after the time of its last line. This is \
+the form of Mahimahi, so its records can be used:
   lte-like   12 Mbit/s in the mean, 0.6 to 40 within seconds; 55 ms, a queue of 750 KiB
   evdo-like  0.8 Mbit/s in the mean, and nothing for up to 2.4 s at times; 120 ms, 300 KiB
 These two come with the program. They are made from a seed, and like real ones.
 
-Columns, medians of the seeds: the part of the link's opportunities that blocks used from second 5 on; what
-that is in Mbit/s; the median and the 95th percentile of the queueing delay, sampled each 10 ms, and what the
-latter is in an empty queue, for which nobody is to blame; what the full queue dropped.
+Columns, medians of the seeds: the part of the link's opportunities that blocks used from second 5 on; \
+what that is in Mbit/s; the median and the 95th percentile of the queueing delay, sampled each 10 ms, and \
+what the latter is in an empty queue, for which nobody is to blame; what the full queue dropped.
 
 Exit code 7 if a connection of ours ended before its run.
 

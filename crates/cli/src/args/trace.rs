@@ -6,6 +6,7 @@ use tracing_subscriber::filter::Targets;
 
 /// What is written down about connections.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "What can be seen of it")]
 pub(crate) struct TraceArgs {
     /// Append the keys of each connection to this file, to open captures with (`inspect --pcap`). DANGEROUS:
     /// whoever has it can read all that is sent and received. It is made for you alone (mode 600).

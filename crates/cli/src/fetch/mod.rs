@@ -52,7 +52,8 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     if name.as_ref().is_some_and(|name| !(1..=MAX_NAME_BYTES).contains(&name.len())) {
         return Err(Failure::Usage(format!("a file's name has 1 to {MAX_NAME_BYTES} bytes")));
     }
-    let name = name.unwrap_or_default();
+    // As --list shows a directory.
+    let name = name.unwrap_or_default().trim_end_matches('/').to_owned();
     let config = config(args, &access, target.as_ref(), &name)?;
     access.connect.request = config.request().map_or_else(Vec::new, |request| request.to_bytes());
     access.connect.copies = args.connect.copies;
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     let pool = files::disk_pool(client.waker())?;
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
-    report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
+    report.status("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
     details::connected(&client, report);
     let _look =
         Look::start(&args.look, client.clone(), format!("from {addr}").as_str().into(), report)?;
@@ -126,7 +127,10 @@ fn source(args: &FetchArgs) -> Result<(Zeroizing<String>, Option<String>), Failu
             Some(ticket) => Ok((ticket, Some(first))),
             None => Ok((first.into(), None)),
         },
-        Some(first) if first == "-" => Ok((keys::read_stdin()?, second)),
+        Some(first) if first == "-" => {
+            let text = access::not_empty(keys::read_stdin()?, "standard input is empty")?;
+            Ok((text, second))
+        }
         Some(first) => Ok((first.into(), second)),
         None => match access::elsewhere(&args.connect)? {
             Some(ticket) => Ok((ticket, None)),
@@ -264,20 +268,14 @@ impl<'a> Fetch<'a> {
         if wanted == 0 {
             self.taking.close(&link, reason::DONE, "");
             let what = "no file there is called what --only says; --list says which there are";
-            return Err(Failure::peer(ErrorKind::Usage, what));
+            return Err(Failure::Usage(what.into()));
         }
-        if wanted > 1 && self.target.is_some_and(Target::is_one_file) {
-            self.taking.close(&link, NOT_STORED, "");
-            let what = format!(
-                "say which file you want, or give a directory with -o: there are {wanted}; --list says \
-                 which"
-            );
-            return Err(Failure::peer(ErrorKind::Usage, what));
-        }
+        let place = self.target.map(|target| target.place_for(&self.taking, wanted)).transpose();
+        let place = place.inspect_err(|_| self.taking.close(&link, NOT_STORED, ""))?;
         let entry = |file| self.taking.offer().entry(file);
         self.has_pipe =
             self.taking.wanted().filter_map(entry).any(|entry| entry.content == Content::Stream);
-        self.taking.admit(&link, None, MAX_BLOCK_BYTES);
+        self.taking.admit(&link, place, MAX_BLOCK_BYTES);
         Ok(())
     }
 
@@ -335,9 +333,10 @@ impl<'a> Fetch<'a> {
             return;
         }
         let progress = self.taking.progress();
-        let fields = || outcome::progress_fields(&progress, self.started.elapsed());
-        let share = (progress.verified_bytes, Some(progress.wanted_bytes));
-        self.report.transfer(share, fields, || outcome::pace(&progress));
+        let has_pipe = self.has_pipe;
+        let fields = || outcome::progress_fields(&progress, has_pipe, self.started.elapsed());
+        let share = outcome::share(&progress, has_pipe);
+        self.report.transfer(share, fields, || outcome::pace(&progress, has_pipe));
     }
 
     /// Lets the server know how it ended: it is sent three times, and needs no answer.

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use haulier::CloseCode;
 use haulier::file::Digest;
+use haulier::{CloseCode, WireBytes};
 use haulier_files::Progress;
 use haulier_files::listing::{self, Row};
+use haulier_files::offer::{Content, Offer};
 use haulier_files::reason::{ANOTHER_FILE, BAD_OFFER, INTERRUPTED, NO_SUCH_FILE, NOT_UNDERSTOOD};
 use serde_json::{Value, json};
 
@@ -13,6 +14,9 @@ use super::Fetch;
 use crate::failure::{Failure, plain};
 use crate::report::Pace;
 use crate::units::{in_millis, show_bytes, show_words};
+
+/// From here on it is said what crossed the wire: less is mostly what every connection costs.
+const MIN_WIRE_BYTES: u64 = 1 << 20;
 
 impl Fetch<'_> {
     /// All is here: the last line.
@@ -43,17 +47,28 @@ impl Fetch<'_> {
             fields[name] = json!(bytes);
         }
         let (where_to, digest) = target.describe(&self.taking, self.here, &mut fields);
-        let shares = show_shares(&progress);
-        let shares = if shares.is_empty() { shares } else { format!("\n{shares}") };
-        let text = format!(
-            "fetched {} in {:.3} s and verified: {where_to}{shares}\n{} crossed the wire, with a round \
-             trip of {rtt:.0} ms{digest}",
-            show_bytes(progress.wanted_bytes),
-            total.as_secs_f64(),
-            show_bytes(wire.received + wire.sent),
-        );
+        let (bytes, seconds) = (show_bytes(progress.wanted_bytes), total.as_secs_f64());
+        let text = match self.is_all_here() {
+            true => format!(
+                "all is here already, {bytes}, verified in {seconds:.3} s: {where_to}{digest}"
+            ),
+            false => format!(
+                "fetched {bytes} in {seconds:.3} s and verified: {where_to}{}{}{digest}",
+                below(&show_shares(&progress)),
+                below(&show_wire(wire, rtt)),
+            ),
+        };
         self.report.done(fields, &text);
         Ok(())
+    }
+
+    /// Whether each file that is wanted was here before.
+    fn is_all_here(&self) -> bool {
+        let offer = self.taking.offer();
+        let is_file = |file: &u32| {
+            offer.entry(*file).is_some_and(|entry| entry.content != Content::Directory)
+        };
+        self.here > 0 && self.taking.wanted().filter(is_file).count() == self.here as usize
     }
 
     /// What there is, as fields and as a tree.
@@ -94,12 +109,13 @@ fn shares(progress: &Progress) -> [(&'static str, u64); 6] {
 
 /// What a line of progress has beside the bytes verified and wanted: when it was, in milliseconds since the
 /// program began to fetch.
-pub(super) fn progress_fields(progress: &Progress, at: Duration) -> Value {
+pub(super) fn progress_fields(progress: &Progress, has_pipe: bool, at: Duration) -> Value {
+    let remaining = progress.remaining.filter(|_| !has_pipe);
     let mut fields = json!({
         "ms": in_millis(at),
         "files": progress.files_done,
         "bytes_per_second": progress.bytes_per_second,
-        "remaining_s": progress.remaining.map(|left| left.as_secs_f64()),
+        "remaining_s": remaining.map(|left| left.as_secs_f64()),
     });
     for (name, bytes) in shares(progress) {
         fields[name] = json!(bytes);
@@ -122,13 +138,38 @@ pub(crate) fn show_shares(progress: &Progress) -> String {
         .join(", ")
 }
 
+/// A line below what was said, if there is one.
+pub(crate) fn below(line: &str) -> String {
+    if line.is_empty() { String::new() } else { format!("\n{line}") }
+}
+
+/// What a transfer cost. Of a small one most is the handshake and probes, which says nothing of the rest.
+pub(crate) fn show_wire(wire: WireBytes, rtt_ms: f64) -> String {
+    let bytes = wire.received + wire.sent;
+    if bytes < MIN_WIRE_BYTES {
+        return String::new();
+    }
+    let bytes = show_bytes(bytes);
+    format!("{bytes} of datagrams crossed the wire both ways, with a round trip of {rtt_ms:.0} ms")
+}
+
+/// Whether there is a file of which nobody knows the size.
+pub(crate) fn has_pipe(offer: &Offer) -> bool {
+    offer.entries().iter().any(|entry| entry.content == Content::Stream)
+}
+
+/// How much is through, and of how much; with a pipe that is not known.
+pub(crate) fn share(progress: &Progress, has_pipe: bool) -> (u64, Option<u64>) {
+    (progress.verified_bytes, (!has_pipe).then_some(progress.wanted_bytes))
+}
+
 /// How fast it goes, how long the rest will take, and where the bytes came from.
-pub(crate) fn pace(progress: &Progress) -> Pace {
+pub(crate) fn pace(progress: &Progress, has_pipe: bool) -> Pace {
     let rate = format!("{}/s", show_bytes(progress.bytes_per_second));
     Pace {
         rate: if progress.bytes_per_second > 0 { rate } else { String::new() },
         is_measured: true,
-        remaining: progress.remaining,
+        remaining: progress.remaining.filter(|_| !has_pipe),
         more: show_shares(progress),
         above: String::new(),
     }

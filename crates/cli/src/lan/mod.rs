@@ -88,7 +88,7 @@ pub(crate) fn find(
     let addresses = &server.addresses;
     let at = listed(addresses);
     let fields = in_json(server);
-    report.event("found", fields, &format!("{} says that it is at {at}", show_words(name)));
+    report.status("found", fields, &format!("{} says that it is at {at}", show_words(name)));
     access::on_lan(ticket.as_deref().map(String::as_str), addresses, args, peer)
 }
 
@@ -108,7 +108,7 @@ fn say_looking(what: &str, wait: Duration, report: &Report) {
     if io::stderr().is_terminal() {
         report.waiting(&text);
     } else {
-        report.event("looking", json!({ "wait_s": seconds }), &text);
+        report.status("looking", json!({ "wait_s": seconds }), &text);
     }
 }
 

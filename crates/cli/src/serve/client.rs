@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use haulier::{CloseCode, ConnectionId, Server, TokenClaims};
 use haulier_files::giver::GiverEvent;
-use haulier_files::offer::Entry;
+use haulier_files::offer::{Content, Entry};
 use haulier_files::reason::Fault;
 use haulier_files::session::{Giving, Inbox, ServerLink, Upload};
 use serde_json::json;
 
 use crate::report::Report;
-use crate::units::{in_millis, show_bytes, show_words};
+use crate::units::{count, in_millis, show_bytes, show_words};
 
 /// Whose files they are: what a quota counts by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,6 +58,8 @@ pub(super) struct Client {
     /// Files that it has, or has sent, and their bytes.
     pub(super) files: u64,
     pub(super) bytes: u64,
+    /// Of these files, empty directories: people do not count them.
+    pub(super) directories: u64,
     /// Of those that it sent: how many were here, and could not be had, the first with why.
     pub(super) here: u32,
     pub(super) failed: u32,
@@ -81,6 +83,7 @@ impl Client {
             since,
             files: 0,
             bytes: 0,
+            directories: 0,
             here: 0,
             failed: 0,
             first_failure: None,
@@ -119,9 +122,12 @@ impl Client {
             match event {
                 GiverEvent::Stored { file } => {
                     let Some(entry) = giving.offer().entry(file) else { continue };
+                    // Of a pipe it is known at its end.
+                    let size = entry.size().or_else(|| Some(giving.root_of(file)?.0));
                     self.files += 1;
-                    self.bytes += entry.size().unwrap_or(0);
-                    report_sent(report, number, entry, elapsed);
+                    self.directories += u64::from(entry.content == Content::Directory);
+                    self.bytes += size.unwrap_or(0);
+                    report_sent(report, number, (entry, size.unwrap_or(0)), elapsed);
                 }
                 GiverEvent::Failed { file, fault } => {
                     let name = giving.offer().entry(file).map(|entry| entry.path.to_string());
@@ -137,8 +143,47 @@ impl Client {
     }
 }
 
-pub(super) fn report_sent(report: &Report, number: u64, entry: &Entry, elapsed: Duration) {
-    let (name, bytes) = (entry.path.as_str(), entry.size().unwrap_or(0));
+impl Client {
+    /// How it ended, in words: what it has, or has sent; or why it has not.
+    pub(super) fn in_words(&self, is_over: bool, words: &str) -> String {
+        let (offer, verb) = match &self.answer {
+            Answer::Files(giving) => (giving.offer(), "has"),
+            Answer::Inbox(upload) => (upload.taking().offer(), "has sent"),
+            Answer::No(..) => return format!(": {words}"),
+        };
+        // Those that it had before are among them.
+        let is_any = self.files > 0 || self.here > 0;
+        let files = self.files + u64::from(self.here) - self.directories;
+        let what = match offer.entries() {
+            [entry] if is_any => show_words(entry.path.as_str()),
+            _ => count(files),
+        };
+        let here =
+            if self.here > 0 { format!(", {} of them here before", self.here) } else { "".into() };
+        let bytes = show_bytes(self.bytes);
+        match (is_over, is_any) {
+            (true, false) => format!(": {words}"),
+            (true, _) if self.failed > 0 => {
+                format!(" {verb} {what} ({bytes}{here}), and {} not", count(self.failed.into()))
+            }
+            (true, _) => {
+                let seconds = self.since.elapsed().as_secs_f64();
+                format!(" {verb} {what} ({bytes}{here}) after {seconds:.3} s")
+            }
+            (false, false) => format!(": {words}"),
+            (false, _) => format!(" {verb} {what} ({bytes}{here}), and no more: {words}"),
+        }
+    }
+}
+
+/// Of a directory these are many: as text it is one line a client, at the end.
+pub(super) fn report_sent(
+    report: &Report,
+    number: u64,
+    (entry, bytes): (&Entry, u64),
+    elapsed: Duration,
+) {
+    let name = entry.path.as_str();
     let text = format!(
         "client {number} has {} ({}) after {:.3} s",
         show_words(name),
@@ -148,7 +193,7 @@ pub(super) fn report_sent(report: &Report, number: u64, entry: &Entry, elapsed: 
     let fields = json!({
         "client": number, "name": name, "bytes": bytes, "ms": in_millis(elapsed),
     });
-    report.event("sent", fields, &text);
+    report.each("sent", fields, &text);
 }
 
 #[cfg(test)]

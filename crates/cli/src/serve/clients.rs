@@ -13,6 +13,7 @@ use haulier::{
 };
 use haulier_files::giver::{GiverConfig, Start};
 use haulier_files::messages::Request;
+use haulier_files::offer::{Content, Entry};
 use haulier_files::pool::{PoolHandle, Wake};
 use haulier_files::reason::{NO_SUCH_FILE, NOT_ADMITTED, NOT_UNDERSTOOD};
 use haulier_files::session::{Giving, ServerLink, Upload};
@@ -26,7 +27,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::interrupt;
 use crate::report::Report;
-use crate::units::{in_millis, show_bytes, show_words};
+use crate::units::{count, in_millis, show_bytes, show_words};
 
 /// All clients, those there are and the sum of those there were.
 pub(super) struct Clients<'a> {
@@ -43,6 +44,8 @@ pub(super) struct Clients<'a> {
     /// Clients whose address was proven, files that arrived, and their bytes.
     clients: u64,
     files: u64,
+    /// Of these files, empty directories: people do not count them.
+    directories: u64,
     bytes: u64,
     /// What was received.
     pub(super) received: Received,
@@ -61,7 +64,7 @@ impl<'a> Clients<'a> {
         names: &'a Names,
         report: &'a Report,
     ) -> Self {
-        let (numbers, clients, files, bytes, cut_off) = (0, 0, 0, 0, 0);
+        let (numbers, clients, files, directories, bytes, cut_off) = (0, 0, 0, 0, 0, 0);
         Self {
             server,
             host,
@@ -73,6 +76,7 @@ impl<'a> Clients<'a> {
             numbers,
             clients,
             files,
+            directories,
             bytes,
             received: Received::default(),
             cut_off,
@@ -227,7 +231,11 @@ impl<'a> Clients<'a> {
             Answer::Files(_) if !client.is_get => "asks for the list".into(),
             Answer::Files(giving) => match giving.offer().entries() {
                 [entry] => format!("asks for {}", entry.path),
-                entries => format!("asks for {} files", entries.len()),
+                entries => {
+                    let is_file = |it: &&Entry| it.content != Content::Directory;
+                    let files = entries.iter().filter(is_file).count() as u64;
+                    format!("asks for {}", count(files))
+                }
             },
             Answer::Inbox(_) => "has files to send".into(),
             Answer::No(code, words) => {
@@ -261,12 +269,15 @@ impl<'a> Clients<'a> {
                 (is_done, client.is_get, client.files, giving.offer().entries())
             {
                 // Its close may be faster than what it said last.
-                (client.files, bytes) = (1, entry.size().unwrap_or(0));
-                report_sent(self.report, client.number, entry, elapsed);
+                let size = entry.size().or_else(|| Some(giving.root_of(0)?.0));
+                (client.files, bytes) = (1, size.unwrap_or(0));
+                report_sent(self.report, client.number, (entry, bytes), elapsed);
             }
             if is_done {
                 self.files += client.files;
+                self.directories += client.directories;
                 self.bytes += bytes;
+                client.bytes = bytes;
             } else {
                 let on_its_way = self.server.sending(id).map_or(0, |progress| progress.done);
                 bytes = bytes.max(giving.delivered_bytes() + on_its_way);
@@ -291,7 +302,8 @@ impl<'a> Clients<'a> {
                 "bytes": bytes,
                 "ms": in_millis(elapsed),
             });
-            self.report.event("closed", fields, &format!("client {}: {words}", client.number));
+            let text = format!("client {}{}", client.number, client.in_words(is_over, &words));
+            self.report.event("closed", fields, &text);
         }
         self.end_upload(id, client);
     }
@@ -300,7 +312,7 @@ impl<'a> Clients<'a> {
     pub(super) fn conclude(self) -> Result<(), Failure> {
         if interrupt::requested() && self.cut_off > 0 {
             let keeps = self.host.inbox.is_some();
-            return Err(if keeps { Failure::Paused } else { Failure::Interrupted });
+            return Err(if keeps { Failure::Paused } else { Failure::CutOff(self.cut_off) });
         }
         if let Some(target) = self.host.target {
             return self.received.conclude(target, self.host.is_once, self.report);
@@ -310,7 +322,11 @@ impl<'a> Clients<'a> {
         });
         let mut text = String::new();
         if self.host.library.is_some() {
-            text += &format!("{} fetched ({}); ", count(self.files), show_bytes(self.bytes));
+            text += &format!(
+                "{} fetched ({}); ",
+                count(self.files - self.directories),
+                show_bytes(self.bytes)
+            );
         }
         if self.host.inbox.is_some() {
             let (files, bytes) = (self.received.files, self.received.bytes);
@@ -321,11 +337,6 @@ impl<'a> Clients<'a> {
         self.report.done(fields, &format!("{text}clients in all: {}", self.clients));
         Ok(())
     }
-}
-
-/// So many files, in words.
-pub(super) fn count(files: u64) -> String {
-    if files == 1 { "1 file".into() } else { format!("{files} files") }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

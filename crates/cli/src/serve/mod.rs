@@ -19,11 +19,11 @@ use std::time::Duration;
 
 use haulier::Ticket;
 use haulier_files::InboxQuota;
-use haulier_files::offer::{Entry, Offer};
+use haulier_files::offer::{Content, Entry, Offer};
 use haulier_files::packing::Packing;
 use haulier_files::session::{Inbox, Library, Place};
 use haulier_files::writer::{Replace, check_folder};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) use self::client::Sender;
 use self::clients::Clients;
@@ -39,8 +39,8 @@ use crate::library;
 use crate::look::{self, Look};
 use crate::qr;
 use crate::report::Report;
-use crate::target::Target;
-use crate::units::show_bytes;
+use crate::target::{Target, no_folder, show_path};
+use crate::units::{count, show_bytes};
 
 /// The first client may have the disk for itself this long: one that waits for the ticket is there by then,
 /// and what it is sent is hashed with that.
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
 
 fn check_inbox(folder: &Path) -> Result<(), Failure> {
     if !folder.is_dir() {
-        return Err(Failure::Io(format!("there is no directory {}", folder.display())));
+        return Err(no_folder(folder));
     }
     check_folder(folder, 0).map_err(|error| Failure::Io(error.to_string()))
 }
@@ -208,7 +208,18 @@ impl Host<'_> {
                 show_bytes(inbox.as_ref().map_or(0, |inbox| inbox.quota().left_in_all_bytes()))
             ),
         };
-        report.event("listening", json!({ "addr": local.to_string(), "ticket": ticket }), &text);
+        let file = self.listen.ticket_out.as_deref();
+        let mut fields = json!({ "addr": local.to_string(), "ticket": ticket });
+        if let Some(path) = file {
+            let Some(ticket) = &ticket else {
+                let what = "--ticket-out: there is no ticket, for connect tokens let in; with --secret-file \
+                            there is one, too";
+                return Err(Failure::Usage(what.into()));
+            };
+            keys::replace_private(path, ticket)?;
+            (fields["ticket"], fields["ticket_file"]) = (Value::Null, json!(show_path(path)));
+        }
+        report.event("listening", fields, &text);
         match &ticket {
             Some(ticket) => qr::show(&self.listen.qr, ticket, report)?,
             None if self.listen.qr.qr.is_some() => report.warning(
@@ -219,10 +230,12 @@ impl Host<'_> {
         }
         // What serving is for: with it others can come.
         match ticket {
-            Some(ticket) if !report.is_json() => match self.target.is_some_and(Target::is_stdout) {
-                true => report.print(&ticket),
-                false => keys::write_private(None, &ticket)?,
-            },
+            Some(ticket) if !report.is_json() && file.is_none() => {
+                match self.target.is_some_and(Target::is_stdout) {
+                    true => report.print(&ticket),
+                    false => keys::write_private(None, &ticket)?,
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -249,9 +262,20 @@ fn only(offer: &Offer) -> Option<&Entry> {
 
 /// What there is, in words.
 pub(super) fn show(offer: &Offer) -> String {
-    let size = show_bytes(offer.entries().iter().filter_map(Entry::size).sum());
+    let (mut files, mut bytes, mut is_any_pipe) = (0, 0_u64, false);
+    for entry in offer.entries() {
+        files += u64::from(entry.content != Content::Directory);
+        bytes = bytes.saturating_add(entry.size().unwrap_or(0));
+        is_any_pipe |= entry.content == Content::Stream;
+    }
+    let size = match (bytes, is_any_pipe) {
+        _ if files == 0 => "an empty directory".into(),
+        (0, true) => "a pipe".into(),
+        (_, true) => format!("{} and a pipe", show_bytes(bytes)),
+        (_, false) => show_bytes(bytes),
+    };
     match only(offer) {
         Some(entry) => format!("{} ({size})", entry.path),
-        None => format!("{} files ({size})", offer.len()),
+        None => format!("{} ({size})", count(files)),
     }
 }

@@ -9,20 +9,21 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use haulier::{CloseCode, ConnectionId};
+use haulier_files::offer::Content;
 use haulier_files::reason::{DONE, INTERRUPTED, NOT_ADMITTED, NOT_STORED};
 use haulier_files::session::{ServerLink, Upload};
 use haulier_files::taker::TakerEvent;
 use serde_json::json;
 
 use super::client::{Answer, Client, Sender};
-use super::clients::{Clients, count};
+use super::clients::Clients;
 use super::show;
 use crate::failure::{Failure, plain};
-use crate::fetch::outcome::{pace, show_shares};
+use crate::fetch::outcome::{has_pipe, pace, share, show_shares};
 use crate::files;
 use crate::report::Report;
 use crate::target::{Target, show_path};
-use crate::units::{in_millis, show_bytes, show_words};
+use crate::units::{count, in_millis, show_bytes, show_words};
 
 /// A connection from which nothing came for this long is taken for gone if its sender is here again with the
 /// same files.
@@ -174,6 +175,7 @@ impl Clients<'_> {
                     let (bytes, root) = taking.root_of(file).unwrap_or_default();
                     let (bytes, name) = (entry.size().unwrap_or(bytes), entry.path.as_str());
                     client.files += 1;
+                    client.directories += u64::from(entry.content == Content::Directory);
                     client.bytes += bytes;
                     self.received.files += 1;
                     self.received.bytes += bytes;
@@ -192,7 +194,7 @@ impl Clients<'_> {
                         "blake3": blake3::Hash::from_bytes(root).to_hex().as_str(),
                         "ms": in_millis(elapsed),
                     });
-                    self.report.event("received", fields, &text);
+                    self.report.each("received", fields, &text);
                 }
                 TakerEvent::Again { .. } => {
                     self.report.warning("what was put together is wrong, and comes whole");
@@ -254,8 +256,9 @@ impl Clients<'_> {
                 && upload.is_admitted()
             {
                 let progress = upload.progress();
-                let share = (progress.verified_bytes, Some(progress.wanted_bytes));
-                self.report.progress(share.0, share.1, || pace(&progress));
+                let has_pipe = has_pipe(upload.taking().offer());
+                let (done, total) = share(&progress, has_pipe);
+                self.report.progress(done, total, || pace(&progress, has_pipe));
             }
         }
     }

@@ -50,7 +50,7 @@ pub(super) fn page(program: &Command, command: &Command) -> String {
     // A vector takes all that is written.
     let _all = man
         .render_name_section(&mut out)
-        .and_then(|()| man.render_synopsis_section(&mut out))
+        .and_then(|()| synopsis(command).to_writer(&mut out))
         .and_then(|()| man.render_description_section(&mut out))
         .and_then(|()| man.render_options_section(&mut out));
     if shown(command).next().is_some() {
@@ -75,6 +75,17 @@ pub(super) fn page(program: &Command, command: &Command) -> String {
     let _all = rest.to_writer(&mut out);
     // Left alone, these become quotation marks; and two breaks with nothing between them are a space.
     String::from_utf8_lossy(&out).replace('`', "\\(ga").replace("\n.br\n\n.br\n", "\n.sp\n")
+}
+
+/// How it is called, as `--help` says it: the options are below, with what they take.
+fn synopsis(command: &Command) -> Roff {
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage);
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let mut roff = Roff::default();
+    roff.control("SH", ["SYNOPSIS"]);
+    roff.text([bold(name), roman(usage.strip_prefix(name).unwrap_or(usage))]);
+    roff
 }
 
 /// Lines of a help text between two empty ones.

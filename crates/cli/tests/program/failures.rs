@@ -56,7 +56,7 @@ fn a_file_that_is_not_there_cannot_be_sent() {
 #[test]
 fn a_place_that_cannot_be_is_refused_before_anything_is_waited_for() {
     let dir = Dir::new();
-    for out in ["no/out", "missing/"] {
+    for out in ["no/out", "no/missing/"] {
         let message = failure(&["recv", "--bind", "127.0.0.1:0", "-o", &dir.path(out)], 5);
         assert!(message.contains("there is no directory"), "{message}");
     }

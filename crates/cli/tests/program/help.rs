@@ -173,3 +173,58 @@ fn the_examples_of_inspect_are_what_they_say() {
         assert_eq!(haulier(&[&args[..], &["--json"]].concat()).events()[0]["packet"], packet);
     }
 }
+
+/// Every command that has a help text of its own.
+fn all_commands() -> Vec<Vec<String>> {
+    let done =
+        haulier(&["man", "--out", crate::support::Dir::new().path("man").as_str(), "--json"]);
+    let files = done.done()["files"].as_array().unwrap().clone();
+    let words = |file: &serde_json::Value| {
+        let name = file.as_str().unwrap().trim_end_matches(".1").to_owned();
+        name.split('-').skip(1).map(str::to_owned).collect()
+    };
+    files.iter().map(words).collect()
+}
+
+/// Texts that were broken by hand were broken again by the width of the terminal: a word stood alone in every
+/// second line.
+#[test]
+fn no_sentence_is_broken_twice() {
+    const WIDTH: usize = 100;
+    for command in all_commands() {
+        let args: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
+        let help = haulier(&args);
+        let lines: Vec<&str> = help.text().lines().collect();
+        for pair in lines.windows(2) {
+            assert!(pair[0].len() <= WIDTH, "{}: {}", help.what, pair[0]);
+            let is_sentence = |line: &str| line.starts_with(|c: char| !c.is_whitespace());
+            if is_sentence(pair[0]) && is_sentence(pair[1]) {
+                let word = pair[1].split(' ').next().unwrap_or_default();
+                let has_room = pair[0].chars().count() + 1 + word.chars().count() <= WIDTH;
+                assert!(!has_room, "{args:?}: {:?} and {:?}", pair[0], pair[1]);
+            }
+        }
+    }
+}
+
+#[test]
+fn options_have_headings_and_those_of_all_commands_come_last() {
+    let help = haulier(&["serve", "--help"]);
+    let at = |words: &str| {
+        help.text().find(words).unwrap_or_else(|| panic!("no {words:?}: {}", help.what))
+    };
+    let order = [
+        "\nOptions:\n",
+        "      --pack <WHEN>",
+        "\nInbox:\n",
+        "      --most-each <SIZE>",
+        "\nWhere it waits, and who is let in:\n",
+        "      --bind <ADDR>",
+        "\nWhat can be seen of it:\n",
+        "      --tui",
+        "\nAll commands:\n",
+        "      --json",
+        "\nExamples:\n",
+    ];
+    assert!(order.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{}", help.what);
+}

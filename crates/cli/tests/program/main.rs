@@ -49,6 +49,7 @@ mod json;
 mod kinds;
 mod lan;
 mod pipe;
+mod places;
 mod playground;
 #[cfg(target_os = "linux")]
 mod port_mapping;
@@ -67,3 +68,5 @@ mod support;
 mod tokens;
 mod trace;
 mod transfer;
+#[cfg(unix)]
+mod words;

@@ -175,7 +175,7 @@ fn of_a_directory_a_part_can_be_fetched_and_listed() {
     assert_eq!(dir.names("only/maps/a").len(), 6);
     fetch(&[&serving.ticket, "maps/a/deep", "-o", &inner]).done();
     assert_eq!(dir.names("inner/maps/a"), ["deep"]);
-    let none = fetch(&[&serving.ticket, "-o", &only, "--only", "*.zip"]).error(3);
+    let none = fetch(&[&serving.ticket, "-o", &only, "--only", "*.zip"]).error_of(2, "usage");
     assert!(none.contains("--only"), "{none}");
     let list = haulier(&["fetch", &serving.ticket, "--list"]);
     assert!(list.text().contains("  maps/\n"), "{}", list.what);

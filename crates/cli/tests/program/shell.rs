@@ -83,6 +83,10 @@ fn a_page_has_the_sections_that_pages_have() {
         "SYNOPSIS",
         "DESCRIPTION",
         "OPTIONS",
+        "INBOX",
+        "WHERE IT WAITS, AND WHO IS LET IN",
+        "WHAT CAN BE SEEN OF IT",
+        "ALL COMMANDS",
         "NOTES",
         "EXAMPLES",
         "EXIT STATUS",
@@ -90,6 +94,8 @@ fn a_page_has_the_sections_that_pages_have() {
         "SEE ALSO",
     ];
     assert_eq!(sections(serve.text()), wanted);
+    let synopsis = "\n.SH SYNOPSIS\n\\fBhaulier serve\\fR [OPTIONS] [FILE|DIR]...\n";
+    assert!(serve.text().contains(synopsis), "{}", serve.what);
     let fetch = haulier(&["man", "fetch"]);
     assert!(sections(fetch.text()).contains(&"ENVIRONMENT"));
     assert!(fetch.text().contains("HAULIER_TICKET"), "{}", fetch.what);

@@ -188,16 +188,7 @@ impl Finished {
         let kinds: &[&str] = match code {
             1 => &["negative"],
             2 => &["usage", "credentials"],
-            3 => &[
-                "unreachable",
-                "no-answer",
-                "refused",
-                "timeout",
-                "closed",
-                "lost",
-                "name",
-                "usage",
-            ],
+            3 => &["unreachable", "no-answer", "refused", "timeout", "closed", "lost", "name"],
             4 => &["verification"],
             5 => &["io"],
             6 => &["exposed"],

@@ -231,6 +231,9 @@ fn a_key_is_not_printed_unasked() {
         assert_eq!(run.code, Some(2), "{}", run.what);
         assert!(!run.text().contains("haulier-secret1:"), "{}", run.what);
         assert!(format!("{}{}", run.text(), run.stderr).contains("--output"), "{}", run.what);
+        // The ways there are belong to what is missing.
+        let is_text = json.is_empty();
+        assert!(!is_text || run.stderr.contains("[--secret|--token|--identity]"), "{}", run.what);
     }
     let run = haulier(&["keygen", "--json", "-o", "-"]);
     assert!(run.error(2).contains("-o FILE"));

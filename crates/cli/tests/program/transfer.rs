@@ -108,7 +108,7 @@ fn as_text_the_ticket_is_the_line_on_standard_output() {
     assert!(sent.text().contains("sent world.bin (2.9 KiB)"), "{}", sent.what);
     let recv = recv.finish();
     assert_eq!((recv.code, recv.text()), (Some(0), &*format!("{ticket}\n")), "{}", recv.what);
-    assert!(recv.stderr.contains("client 1: world.bin is here"), "{}", recv.what);
+    assert!(recv.stderr.contains("client 1 has sent world.bin (2.9 KiB) after "), "{}", recv.what);
     assert!(recv.stderr.contains(&format!("blake3 {}", blake3_hex(&data(3_000)))), "{}", recv.what);
 }
 

@@ -16,7 +16,7 @@ use crate::chunks::CHUNK_BYTES;
 use crate::only::Only;
 use crate::pool::{DEFAULT_THREADS, DiskPool, Wake};
 use crate::progress::Progress;
-use crate::reason::{Fault, INTERRUPTED};
+use crate::reason::{Fault, INTERRUPTED, NOT_STORED};
 use crate::tag::MAX_FILE_BYTES;
 use crate::taker::{Ask, TakerConfig, TakerEvent};
 use crate::writer::Replace;
@@ -51,6 +51,14 @@ pub enum FetchError {
         /// Why, in words.
         reason: String,
     },
+    /// Several files, or a directory, have to go into a directory: a file has its name, or it cannot be made.
+    #[error("{} is no directory for the files, and none can be made: {source}", path.display())]
+    NoFolder {
+        /// The place.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// A file could not be had or stored; others may be here.
     #[error("{}: {fault}", path.display())]
     File {
@@ -69,7 +77,7 @@ impl FetchError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Threads(_) | Self::File { .. } => ErrorKind::Io,
+            Self::Threads(_) | Self::NoFolder { .. } | Self::File { .. } => ErrorKind::Io,
             Self::Connect(error) => error.kind(),
             Self::Network(error) => error.kind(),
             Self::Closed(reason) => reason.kind(),
@@ -89,10 +97,12 @@ pub struct Fetch {
 }
 
 impl Fetch {
-    /// What the server has under this path, all of it for an empty one.
+    /// What the server has under this path, all of it for an empty one. A place that is a file's name becomes
+    /// a directory if several files are wanted; one that is not there is made.
     #[must_use]
     pub fn new(path: &str, place: Place) -> Self {
-        let config = TakerConfig::new(Ask::Open).with_name(path);
+        // As a list of files shows a directory.
+        let config = TakerConfig::new(Ask::Open).with_name(path.trim_end_matches('/'));
         Self { config, place, replace: Replace::Never }
     }
 
@@ -145,6 +155,7 @@ impl Fetch {
         let pool = DiskPool::new(DEFAULT_THREADS, Wake::new(move || caller.unpark()))
             .map_err(FetchError::Threads)?;
         let client = Client::connect(connect)?;
+        let (Place::File(path) | Place::Folder(path)) = self.place.clone();
         let mut taking = Taking::new(pool.handle(), self.config, self.place, self.replace);
         let mut first_failure = None;
         let outcome = loop {
@@ -152,7 +163,13 @@ impl Fetch {
                 return Err(FetchError::Closed(closed));
             }
             if taking.wants_admission() {
-                taking.admit(&ClientLink(&client), None, MAX_FILE_BYTES);
+                match taking.make_place() {
+                    Ok(place) => taking.admit(&ClientLink(&client), Some(place), MAX_FILE_BYTES),
+                    Err(source) => {
+                        taking.close(&ClientLink(&client), NOT_STORED, "");
+                        break Err(FetchError::NoFolder { path, source });
+                    }
+                }
             }
             if !on_progress(&taking.progress()) {
                 // Whoever stops it does not wait for a goodbye: dropping the client says it once.

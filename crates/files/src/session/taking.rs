@@ -9,6 +9,7 @@ mod targets;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{fs, io};
 
 use haulier_core::Instant;
 use haulier_proto::connection::{BlockNumber, CloseCode, Event};
@@ -16,7 +17,7 @@ use haulier_proto::connection::{BlockNumber, CloseCode, Event};
 use self::targets::{Target, Waiting};
 use super::inspect::Inspection;
 use super::{Clock, Jobs, Link, Outbox};
-use crate::offer::{Entry, Offer, Root};
+use crate::offer::{Content, Entry, Offer, Root};
 use crate::pieces::OlderPiece;
 use crate::pool::PoolHandle;
 use crate::progress::Progress;
@@ -150,6 +151,35 @@ impl Taking {
     #[must_use]
     pub fn words_of(&self, file: u32) -> Option<&str> {
         self.words.get(&file).map(String::as_str)
+    }
+
+    /// The place for what is wanted of the offer: several files, or a directory, are no file of one name, but
+    /// a directory of it. One that is not there is made, in one that is.
+    ///
+    /// # Errors
+    /// What the system says where none can be made; a file of the name is
+    /// [`NotADirectory`](io::ErrorKind::NotADirectory).
+    pub fn make_place(&self) -> io::Result<Place> {
+        let entries: Vec<&Entry> =
+            self.wanted().take(2).filter_map(|it| self.offer().entry(it)).collect();
+        let needs_folder = match entries[..] {
+            [] => return Ok(self.place.clone()),
+            [entry] => entry.content == Content::Directory,
+            _ => true,
+        };
+        let path = match &self.place {
+            Place::File(_) if !needs_folder => return Ok(self.place.clone()),
+            Place::File(path) | Place::Folder(path) => path.clone(),
+        };
+        if path.as_os_str().is_empty() || path.is_dir() {
+            return Ok(Place::Folder(path));
+        }
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(io::ErrorKind::NotADirectory.into())
+            }
+            made => made.map(|()| Place::Folder(path)),
+        }
     }
 
     /// Whether [`admit`](Self::admit) is to be called: the offer is here, and nothing of it comes before.

@@ -267,11 +267,11 @@ pub enum TicketError {
     /// It starts like one of a version that this program does not know.
     #[error("this ticket is from a newer version of haulier; update this one")]
     Newer,
-    /// It ends too early.
-    #[error("the ticket is cut off; copy the whole line, to its end")]
+    /// It ends too early, as far as can be told: a mistyped length says the same.
+    #[error("the ticket is cut off or mistyped; copy the whole line again, to its end")]
     CutOff,
-    /// It is complete, but not what was printed.
-    #[error("the ticket is mistyped; copy it again rather than typing it")]
+    /// It is not what was printed. What lost its end may look so, too.
+    #[error("the ticket is mistyped or cut off; copy the whole line again, to its end")]
     Mistyped,
     /// It has no address, or more than 8.
     #[error("a ticket needs 1 to 8 addresses")]

@@ -65,8 +65,8 @@ fn every_flipped_bit_is_refused() {
     }
 }
 
-/// A line that a terminal or a chat cut is told from one with a wrong letter: the remedy is another.
-/// The last group may not decode, where nothing tells the two apart.
+/// A line that a terminal or a chat cut is told from one with a wrong letter, where that can be. The last
+/// group may not decode, where nothing tells the two apart: so each sentence says both.
 #[test]
 fn a_ticket_that_ends_early_is_cut_off() {
     let text = ticket().to_text();
@@ -74,6 +74,8 @@ fn a_ticket_that_ends_early_is_cut_off() {
         let error = Ticket::parse(&text[..length]).unwrap_err();
         let is_whole_bytes = length <= PREFIX.len() || (length - PREFIX.len()) % 4 < 2;
         assert!(error == TicketError::CutOff || !is_whole_bytes, "{length}: {error}");
+        let said = format!("{error}");
+        assert!(said.contains("cut off"), "{length}: {said}");
     }
 }
 

@@ -1,0 +1,93 @@
+//! A fetch in one call, from a server on loopback: where its files go.
+
+use std::error::Error;
+use std::path::Path;
+use std::{fs, thread};
+
+use haulier::{ErrorKind, Server, ServerConfig, ServerCredentials, Ticket};
+use haulier_files::session::{Fetch, FetchError, Library, Place, Serving};
+use haulier_files::tree_cache::TreeCache;
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Serves `maps`, a directory with two files, for as long as `what` takes.
+fn with_maps(folder: &Path, what: impl FnOnce(&Ticket) -> Outcome<()>) -> Outcome<()> {
+    let maps = folder.join("served/maps");
+    fs::create_dir_all(maps.join("deep"))?;
+    fs::create_dir_all(maps.join("void"))?;
+    fs::write(maps.join("a"), "one")?;
+    fs::write(maps.join("deep/b"), "two")?;
+    let credentials = ServerCredentials::default().with_secret(haulier::random_secret()?);
+    let server = Server::bind("127.0.0.1:0", ServerConfig::new(1, credentials))?;
+    let ticket = server.ticket(&[server.local_addr()])?.ok_or("it has a secret")?;
+    let library = Library::load(&[("maps".into(), maps)], TreeCache::beside())?;
+    thread::scope(|scope| {
+        let serving = scope.spawn(|| serve(&server, library));
+        let outcome = what(&ticket);
+        server.shut_down();
+        serving.join().expect("no panic")?;
+        outcome
+    })
+}
+
+fn serve(server: &Server, library: Library) -> Outcome<()> {
+    let mut serving = Serving::new(library)?;
+    while !server.is_shut_down() {
+        if let Some((id, event)) = server.wait(serving.max_wait())? {
+            serving.handle_event(server, id, &event);
+        }
+        serving.turn(server);
+    }
+    Ok(())
+}
+
+/// The first of them was written under the name of the place, and the second found that taken.
+#[test]
+fn several_files_make_the_place_a_directory() -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    with_maps(folder.path(), |ticket| {
+        for (name, place) in [("", "all"), ("maps", "named"), ("maps/", "with-a-slash")] {
+            let place = folder.path().join(place);
+            Fetch::new(name, Place::File(place.clone())).run(ticket, |_| ())?;
+            assert_eq!(fs::read(place.join("maps/a"))?, b"one");
+            assert_eq!(fs::read(place.join("maps/deep/b"))?, b"two");
+        }
+        let one = folder.path().join("one");
+        Fetch::new("maps/deep/b", Place::File(one.clone())).run(ticket, |_| ())?;
+        assert_eq!(fs::read(one)?, b"two");
+        // An empty one has no file that could have the name: this waited for ever.
+        let void = folder.path().join("void");
+        Fetch::new("maps/void", Place::File(void.clone())).run(ticket, |_| ())?;
+        assert!(void.join("maps/void").is_dir());
+        Ok(())
+    })
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_made_but_not_the_one_that_it_is_in() -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    with_maps(folder.path(), |ticket| {
+        let new = folder.path().join("new");
+        Fetch::new("maps/a", Place::Folder(new.clone())).run(ticket, |_| ())?;
+        assert_eq!(fs::read(new.join("maps/a"))?, b"one");
+        let deep = folder.path().join("missing/new");
+        let error = Fetch::new("", Place::Folder(deep.clone())).run(ticket, |_| ()).unwrap_err();
+        assert!(matches!(&error, FetchError::NoFolder { path, .. } if *path == deep));
+        assert_eq!(error.kind(), ErrorKind::Io);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_file_is_no_place_for_several() -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    let precious = folder.path().join("precious");
+    fs::write(&precious, "mine")?;
+    with_maps(folder.path(), |ticket| {
+        let fetch = Fetch::new("", Place::File(precious.clone()));
+        let error = fetch.run(ticket, |_| ()).unwrap_err();
+        assert!(error.to_string().contains("precious is no directory for the files"), "{error}");
+        assert_eq!(fs::read(&precious)?, b"mine");
+        Ok(())
+    })
+}
