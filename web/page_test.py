@@ -239,12 +239,11 @@ class Page(unittest.TestCase):
           const client = await Client.connect(url, ticket, { certificateHashes });
           const events = await take(client, ({ type }) => type === 'block');
           const progress = events.filter(({ type }) => type === 'progress');
-          const { receivedBytes, lengthBytes } = progress.at(-1);
           client.close();
-          done([progress.length, performance.now() - began, receivedBytes, lengthBytes]);
+          done([progress.length, performance.now() - began]);
         """)
-        count, took_ms, received, length = got
-        self.assertEqual(received, length)
+        count, took_ms = got
+        self.assertGreater(count, 1)
         self.assertLessEqual(count, took_ms / 50 + 2)
 
     def test_it_joins_over_a_link_that_loses_and_delays(self) -> None:

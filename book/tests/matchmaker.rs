@@ -1,8 +1,12 @@
 //! The programs of the chapter on tokens: a matchmaker, a server and a player, each a process.
 
-use std::io::{BufRead, BufReader, Lines};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
+
+use haulier::{Client, Connect, Event};
 
 /// A program that says where it listens, and ends with the test, however that ends.
 struct Running {
@@ -43,16 +47,45 @@ fn join(matchmaker: &str, session: &str) -> Output {
     Command::new(example("match_client")).args([matchmaker, session]).output().unwrap()
 }
 
-/// A token names its player to the server, and who is not logged in gets none.
-#[test]
-fn who_is_logged_in_joins() {
-    let key = Path::new(env!("CARGO_TARGET_TMPDIR")).join("match.key");
+/// A server, and its matchmaker with the address of that.
+fn game(key: &str) -> (Running, Running, String) {
+    let key = Path::new(env!("CARGO_TARGET_TMPDIR")).join(key);
     std::fs::write(&key, format!("haulier-token-key1:{}\n", "7b".repeat(32))).unwrap();
     let key = key.to_str().unwrap();
     let mut server = Running::start("match_server", &[key]);
     let address = server.next_line();
     let mut matchmaker = Running::start("matchmaker", &[key, &address]);
-    let matchmaker = matchmaker.next_line();
+    let at = matchmaker.next_line();
+    (server, matchmaker, at)
+}
+
+/// One with a limit below the world is turned away, and it alone: the next one gets its world.
+#[test]
+fn who_takes_no_world_ends_no_game() {
+    let (_server, _running, matchmaker) = game("small.key");
+    let mut stream = TcpStream::connect(&matchmaker).unwrap();
+    let request =
+        "POST /join HTTP/1.1\r\nhost: here\r\nauthorization: Bearer alices-session\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let mut tiny = Connect::try_from(answer.lines().last().unwrap()).unwrap();
+    tiny.connection.max_block_bytes = 1000;
+    let tiny = Client::connect(tiny).unwrap();
+    let closed = loop {
+        if let Event::Closed(reason) = tiny.wait(Duration::from_secs(60)).unwrap().unwrap() {
+            break reason.to_string();
+        }
+    };
+    assert!(closed.contains("your limit is below our world"), "{closed}");
+    let bob = join(&matchmaker, "bobs-session");
+    assert!(bob.status.success(), "{bob:?}");
+}
+
+/// A token names its player to the server, and who is not logged in gets none.
+#[test]
+fn who_is_logged_in_joins() {
+    let (mut server, _running, matchmaker) = game("match.key");
 
     let alice = join(&matchmaker, "alices-session");
     assert!(alice.status.success(), "{alice:?}");

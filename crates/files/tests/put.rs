@@ -98,8 +98,8 @@ fn what_is_put_is_there_and_what_is_not_is_said() {
     assert_eq!(fs::read(into.join("maps/one")).unwrap(), b"mine");
 }
 
-/// A connection takes all of a small file at once, and sends it as fast as it may. The progress was that of the
-/// reading.
+/// A connection takes all of a small file at once, and sends it as fast as it may. The progress was that of
+/// the reading.
 #[test]
 fn progress_is_what_has_arrived() {
     const BYTES: u64 = 200_000;

@@ -445,8 +445,8 @@ class Wakeups:
         """The numbers that were rung."""
 
 def is_newer(a: int, b: int) -> bool:
-    """Whether packet `a` was sent after packet `b`, by their sequences. These wrap: after 65,535 comes 0, within
-    an hour at 20 a second, and then `a > b` is wrong."""
+    """Whether packet `a` was sent after packet `b`, by their sequences. These wrap: after 65,535 comes 0,
+    within an hour at 20 a second, and then `a > b` is wrong."""
 
 def random_secret() -> bytes:
     """32 random bytes from the system: for a server, for a token key."""
@@ -478,10 +478,10 @@ def fetch(
 ) -> Progress:
     """Fetches files, verified, and comes back when the last has its name.
 
-    `into` is a directory, which is made if several files come, or the name for the only file. `name` is what is
-    wanted of all that is served, and `only` patterns of files in it, such as "**/*.map". What is here is kept,
-    what came before an interruption is gone on from, and with `replace` only what is new of an older file comes.
-    `on_progress` is told ten times a second; what it raises ends the fetch, as Ctrl-C does."""
+    `into` is a directory, which is made if several files come, or the name for the only file. `name` is what
+    is wanted of all that is served, and `only` patterns of files in it, such as "**/*.map". What is here is
+    kept, what came before an interruption is gone on from, and with `replace` only what is new of an older
+    file comes. `on_progress` is told ten times a second; what it raises ends the fetch, as Ctrl-C does."""
 
 def serve(
     paths: Union[str, PathLike[str], Sequence[Union[str, PathLike[str]]]],

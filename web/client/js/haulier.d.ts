@@ -35,8 +35,8 @@ export interface ConnectOptions {
 }
 
 export type HaulierEvent =
-  /** More of a block has arrived: some twenty times a second, and when all of it is here. `rateBps` is 0
-   *  while it is not known. */
+  /** More of a block has arrived: some twenty times a second. The last is that all of it is here, or
+   *  `block` says so. `rateBps` is 0 while it is not known. */
   | { type: 'progress'; tag: bigint; receivedBytes: number; lengthBytes: number; rateBps: number;
       estimateMs: number | null }
   /** A block, whole and verified. */

@@ -67,15 +67,20 @@ fn by_hand(shell: &Shell<'_>, place: &Place) -> Result<(), Stop> {
             shell.sh(&format!("{} {}", made.display(), place.programs.display()))?;
         }
     }
-    for name in ["join_server", "join_client"] {
+    for (name, source) in [
+        ("join_server", "crates/ffi/examples/join_server.c"),
+        ("join_client", "crates/ffi/examples/join_client.c"),
+        ("tiny", "crates/ffi/tests/tiny.c"),
+    ] {
         shell.sh(&format!(
-            "cc -std=c99 {STRICT} {SANITIZED} -I{} crates/ffi/examples/{name}.c {} -o {} {BESIDE}",
+            "cc -std=c99 {STRICT} {SANITIZED} -I{} {source} {} -o {} {BESIDE}",
             include.display(),
             lib.join("libhaulier.a").display(),
             place.programs.join(name).display(),
         ))?;
     }
-    join(shell, &place.programs)
+    let tiny = place.programs.join("tiny");
+    join(shell, &place.programs, Some(&tiny))
 }
 
 /// The examples with the shared library, as docs/C.md says.
@@ -92,7 +97,7 @@ fn by_pkg_config(shell: &Shell<'_>, place: &Place) -> Result<(), Stop> {
             place.prefix.join("lib").display(),
         ))?;
     }
-    join(shell, &programs)
+    join(shell, &programs, None)
 }
 
 /// All examples, by `find_package(haulier)`.
@@ -104,11 +109,12 @@ fn by_cmake(shell: &Shell<'_>, place: &Place) -> Result<(), Stop> {
         place.prefix.display(),
     ))?;
     shell.sh(&format!("cmake --build {}", build.display()))?;
-    join(shell, &build)
+    join(shell, &build, None)
 }
 
-/// The server prints its ticket, the client joins with it and says thank you.
-fn join(shell: &Shell<'_>, programs: &Path) -> Result<(), Stop> {
+/// The server prints its ticket, the client joins with it and says thank you; also after another one, which
+/// is turned away.
+fn join(shell: &Shell<'_>, programs: &Path, other: Option<&Path>) -> Result<(), Stop> {
     let shown = programs.join("join_server").display().to_string();
     println!("$ {shown}");
     let mut server = Running(
@@ -122,6 +128,9 @@ fn join(shell: &Shell<'_>, programs: &Path) -> Result<(), Stop> {
     let mut said = BufReader::new(server.0.stdout.take().ok_or("no output".to_owned())?);
     let mut ticket = String::new();
     said.read_line(&mut ticket).map_err(|error| format!("{shown}: {error}"))?;
+    if let Some(other) = other {
+        shell.sh(&format!("{} {}", other.display(), ticket.trim_end()))?;
+    }
     let client = programs.join("join_client").display().to_string();
     shell.sh(&format!("{client} {}", ticket.trim_end()))?;
     let mut rest = String::new();

@@ -34,8 +34,8 @@ impl Giver {
         }
     }
 
-    /// So many bytes of a block are there, with those that were there before: for the progress. It may be less
-    /// than was said before, which is nothing new then.
+    /// So many bytes of a block are there, with those that were there before: for the progress. It may be
+    /// less than was said before, which is nothing new then.
     pub fn handle_arrived(&mut self, now: Instant, tag: BlockTag, bytes: u64) {
         let Some(block) = self.blocks.get_mut(&tag).filter(|it| it.file.is_some()) else { return };
         let arrived = bytes.min(block.given_bytes());
