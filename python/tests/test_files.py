@@ -131,3 +131,19 @@ def test_a_program_that_serves_files_speaks_to_a_client_of_python(program: str, 
         assert [event.kind for event in closed] == ["closed"]
         process.send_signal(signal.SIGINT)
         assert process.wait(LIMIT_S) == 0
+
+
+def test_what_is_said_to_be_sent_has_arrived(tmp_path: Path) -> None:
+    """Of a small file at a low rate all was said to be there at once."""
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "small").write_bytes(os.urandom(200_000))
+    told: list[int] = []
+    with haulier.recv(tmp_path / "inbox") as inbox:
+        done = haulier.send(
+            tmp_path / "small",
+            inbox.ticket,
+            max_rate_bps=2_000_000,
+            on_progress=lambda progress: told.append(progress.verified_bytes),
+        )
+    assert done.verified_bytes == 200_000
+    assert any(0 < it < 200_000 for it in told), told

@@ -44,13 +44,13 @@ class UnreachableError(HaulierError, ConnectionError):
 
 
 class NoAnswerError(HaulierError, ConnectionError):
-    """No answer to the request, in the time for one: a firewall, a wrong address, another secret."""
+    """No answer to the request, in the time for one: a firewall, or a wrong address."""
 
     kind = "no-answer"
 
 
 class RefusedError(HaulierError, ConnectionError):
-    """The server refused the request: `name` says why."""
+    """The server refused the request: `name` says why, such as "key" for another secret."""
 
     kind = "refused"
 
