@@ -231,16 +231,17 @@ def test_who_leaves_by_choice_reads_of_no_codes(host: Host) -> None:
 
 
 def test_a_server_that_closes_has_not_left() -> None:
-    with Server.bind("127.0.0.1:0", PROTOCOL_ID) as server:
-        client = Client.connect(server.ticket())
-        found = server.wait(LIMIT_S)
-        assert found is not None
-        server.close(found[0])
-        while not isinstance(found[1], Event.Closed):
-            found = server.wait(LIMIT_S)
-            assert found is not None
-        assert found[1].text == "closed here: done"
-        client.close()
+    server = Server.bind("127.0.0.1:0", PROTOCOL_ID)
+    client = Client.connect(server.ticket())
+    client.connected(LIMIT_S)
+    for id, event in server:
+        if isinstance(event, Event.Connected):
+            server.close(id)
+        elif isinstance(event, Event.Closed):
+            assert event.text == "closed here: done"
+            break
+    until(client, lambda event: isinstance(event, Event.Closed))
+    server.shut_down()
 
 
 def test_sequences_wrap() -> None:

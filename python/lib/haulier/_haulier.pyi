@@ -445,8 +445,8 @@ class Wakeups:
         """The numbers that were rung."""
 
 def is_newer(a: int, b: int) -> bool:
-    """Whether packet `a` was sent after packet `b`, by their sequences. These wrap: after 65,535 comes 0,
-    within an hour at 20 a second, and then `a > b` is wrong."""
+    """Whether packet `a` was sent after packet `b`, by their sequences. These wrap: after 65,535 comes 0, within
+    an hour at 20 a second, and then `a > b` is wrong."""
 
 def random_secret() -> bytes:
     """32 random bytes from the system: for a server, for a token key."""
