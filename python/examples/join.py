@@ -6,7 +6,17 @@ python join.py --serve                  a server to try it with: prints a ticket
 
 import sys
 
-from haulier import Block, Client, Event, HaulierError, Server, ServerEvent
+from haulier import (
+    AnyServerEvent,
+    Block,
+    Client,
+    CloseCode,
+    ConnectionId,
+    Event,
+    HaulierError,
+    Server,
+    ServerEvent,
+)
 
 
 def play(ticket: str, name: str) -> None:
@@ -14,12 +24,16 @@ def play(ticket: str, name: str) -> None:
     with Client.connect(ticket, request=f"name={name}".encode()) as client:
         client.connected(timeout_s=10)
         print(f"joined {client.server}")
+        tenths = -1
         for event in client:
             match event:
                 case Event.BlockProgress(received_bytes=received, length_bytes=length):
-                    print(f"the world: {100 * received // length} %")
+                    # Many come: a line for each tenth. All of it is here with the block alone.
+                    if received < length and 10 * received // length > tenths:
+                        tenths = 10 * received // length
+                        print(f"the world: {10 * tenths} %")
                 case Event.Block(tag, data):
-                    print(f"the world has {len(data)} bytes")
+                    print(f"the world: 100 %, {len(data)} bytes")
                     client.send_message(f"{name} is here".encode())
                 case Event.Message(data=data):
                     print(f"heard: {data.decode()}")
@@ -34,14 +48,25 @@ def serve() -> None:
     with Server.bind("127.0.0.1:0", protocol_id=7) as server:
         print(server.ticket(), flush=True)
         for id, event in server:
-            match event:
-                case ServerEvent.Connecting():
-                    server.send_block(id, world)
-                case Event.Message(data=data):
-                    print(f"{server.address_of(id)}: {data.decode()}", flush=True)
-                    server.send_message(id, b"welcome")
-                case Event.Closed(text=text):
-                    print(f"left: {text}", flush=True)
+            try:
+                answer(server, id, event, world)
+            except HaulierError as error:
+                # One player's error, who takes only small blocks, or has just left: the others play on.
+                server.close(id, CloseCode.NOT_ACCEPTED, f"our world is {error}")
+
+
+def answer(server: Server, id: ConnectionId, event: AnyServerEvent, world: Block) -> None:
+    """What a player gets."""
+    match event:
+        case ServerEvent.Connecting():
+            server.send_block(id, world)
+        case Event.Message(data=data):
+            print(f"{server.address_of(id)}: {data.decode()}", flush=True)
+            server.send_message(id, b"welcome")
+        case Event.Closed(code=CloseCode.DONE):
+            print("a player has left", flush=True)
+        case Event.Closed(text=text):
+            print(f"a player is gone: {text}", flush=True)
 
 
 if __name__ == "__main__":

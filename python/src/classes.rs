@@ -1,8 +1,11 @@
 //! The classes written in Python, and how they are made.
 
+use std::fmt::Display;
 use std::time::Duration;
 
-use haulier::{BlockProgress, CloseReason, ConnectionStats, Event, ServerEvent, TokenClaims};
+use haulier::{
+    BlockProgress, CloseCode, CloseReason, ConnectionStats, Event, ServerEvent, TokenClaims,
+};
 use haulier_files::Progress;
 use haulier_files::session::InboxEvent;
 use pyo3::call::PyCallArgs;
@@ -65,10 +68,22 @@ pub(crate) fn parts_of(reason: &CloseReason) -> (Option<u32>, Option<&'static st
     }
 }
 
-/// An `Event.Closed`.
+/// An `Event.Closed` of a client.
 pub(crate) fn closed(py: Python<'_>, reason: &CloseReason) -> PyResult<Py<PyAny>> {
+    closed_as(py, reason, left(reason).to_string())
+}
+
+fn closed_as(py: Python<'_>, reason: &CloseReason, text: String) -> PyResult<Py<PyAny>> {
     let (code, name, words) = parts_of(reason);
-    make(py, "Closed", (reason.kind().name(), code, name, words, reason.to_string()))
+    make(py, "Closed", (reason.kind().name(), code, name, words, text))
+}
+
+/// What a player reads of an end. Who leaves by choice is not to read of codes.
+fn left(reason: &CloseReason) -> &dyn Display {
+    match reason {
+        CloseReason::Here(CloseCode::DONE) => &"you have left",
+        _ => reason,
+    }
 }
 
 fn make<'py>(py: Python<'py>, name: &str, fields: impl PyCallArgs<'py>) -> PyResult<Py<PyAny>> {
@@ -126,6 +141,10 @@ pub(crate) fn server_event(py: Python<'_>, server: ServerEvent) -> PyResult<Py<P
             let token = token.map(|claims| claims_of(py, &claims)).transpose()?;
             let class = server_events(py)?.getattr("Connecting")?;
             Ok(class.call1((to_python(py, &request)?, token))?.unbind())
+        }
+        // Of a connection that the server closed, it is not the server that has left.
+        ServerEvent::Connection(Event::Closed(reason)) => {
+            closed_as(py, &reason, reason.to_string())
         }
         ServerEvent::Connection(it) => event(py, it),
         other => make(py, "Other", (format!("{other:?}"),)),

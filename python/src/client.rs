@@ -79,7 +79,7 @@ impl Client {
             To::Ticket(ticket) => by_hand.refused().map(|()| Connect::from(&ticket.0))?,
             To::Token(token) => by_hand.refused().map(|()| Connect::from(&token.0))?,
             To::Text(text) if by_hand.is_any() => py.detach(|| by_hand.connect(&text))?,
-            To::Text(text) => Connect::try_from(&text).map_err(Failure::from)?,
+            To::Text(text) => ticket_in(&text)?,
         };
         if let Some(servers) = servers {
             connect.servers = crate::credentials::addresses(&servers)?;
@@ -168,8 +168,8 @@ impl Client {
         classes::run_next(py)?.call1((self.next(),))
     }
 
-    /// Sends a packet of the moment of up to 256 KiB, once. Returns its sequence; an event says whether it
-    /// arrived.
+    /// Sends a packet of the moment of up to 256 KiB, once. Returns its sequence, which wraps at
+    /// 65,536 (`is_newer`); an event says whether it arrived.
     fn send_packet(&self, data: Data) -> Outcome<u16> {
         Ok(self.get().send_packet(data.0)?.get())
     }
@@ -387,6 +387,21 @@ pub(crate) const LAST_WORDS: Duration = Duration::from_secs(5);
 /// A message's order.
 pub(crate) const fn order(ordered: bool) -> Order {
     if ordered { Order::Ordered } else { Order::Unordered }
+}
+
+/// What a ticket or a token in a text leads to.
+fn ticket_in(text: &str) -> Outcome<Connect> {
+    let is_address = |text: &str| match text.rsplit_once(':') {
+        Some((host, port)) => port.parse::<u16>().is_ok() && !host.starts_with("haulier"),
+        None => false,
+    };
+    Connect::try_from(text).map_err(|error| match is_address(text.trim()) {
+        true => Failure::usage(format!(
+            "{text} is an address: give its protocol_id, and its secret or open=True, too; or the server's \
+             ticket in its place"
+        )),
+        false => error.into(),
+    })
 }
 
 /// What a client proves without a ticket or token.

@@ -44,6 +44,12 @@ impl Failure {
         Self::new(ErrorKind::Timeout, text)
     }
 
+    /// The same, in words that say more to whoever has called.
+    pub(crate) fn with_text(mut self, text: String) -> Self {
+        self.text = text;
+        self
+    }
+
     fn with_end(mut self, end: Option<CloseReason>) -> Self {
         self.end = end;
         self

@@ -21,7 +21,7 @@ use crate::classes;
 use crate::client::LAST_WORDS;
 use crate::credentials::{Ticket, TokenKey, resolve};
 use crate::failure::{Failure, Outcome};
-use crate::files::load;
+use crate::files::{Paths, load};
 use crate::server::{Access, keys, ticket};
 use crate::waiting::{Limit, wait_in_slices};
 
@@ -153,7 +153,8 @@ impl Host<'_> {
     }
 }
 
-/// Serves files and directories, each under the last part of its path, in a thread of its own.
+/// Serves files and directories, one path or several, each under the last part of its path, in a thread of
+/// its own.
 ///
 /// Only this machine reaches it unless `bind` is another address, such as "0.0.0.0:4016"; then `addresses`
 /// are those for the ticket. Who is let in is as with `Server.bind`. With an `inbox` clients may send files
@@ -165,7 +166,7 @@ impl Host<'_> {
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
 pub(crate) fn serve(
     py: Python<'_>,
-    paths: Vec<PathBuf>,
+    paths: Paths,
     bind: &str,
     addresses: Option<Vec<String>>,
     secret: Option<Data>,
@@ -181,7 +182,7 @@ pub(crate) fn serve(
     let access = Access { secret, open, token_keys: keys(token_keys), identity };
     let make = |into| py.detach(|| inbox_at(into, replace, max_inbox_bytes));
     let inbox = inbox.map(make).transpose()?;
-    Host { bind, addresses, access, has_ticket, max_rate_bps }.start(py, paths, inbox)
+    Host { bind, addresses, access, has_ticket, max_rate_bps }.start(py, paths.0, inbox)
 }
 
 /// Takes files that clients send, with `send` or `haulier send`, and stores them in a directory, verified.

@@ -7,15 +7,18 @@ use std::time::Instant;
 
 use haulier::Connect;
 use haulier::file::plain_name;
-use haulier_files::session::{Fetch, FetchError, Library, Place, Put};
+use haulier_files::session::{Fetch, FetchError, Library, Put};
 use haulier_files::tree_cache::TreeCache;
 use haulier_files::writer::Replace;
 use haulier_files::{Only, Progress};
+use pyo3::Borrowed;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::classes::files_progress_of;
 use crate::credentials::{ConnectToken, Ticket};
 use crate::failure::{Failure, Outcome};
+use crate::fetch_failure::{failure, place};
 use crate::waiting::SLICE;
 
 /// Where files are fetched from, or sent to.
@@ -38,10 +41,10 @@ impl From<'_> {
 
 /// Fetches files, verified, and comes back when the last has its name.
 ///
-/// `into` is a directory, or the name for the only file. `name` is what is wanted of all that is served, and
-/// `only` patterns of files in it, such as "**/*.map". What is here is kept, what came before an interruption
-/// is gone on from, and with `replace` only what is new of an older file comes. `on_progress` is told ten
-/// times a second; what it raises ends the fetch, as Ctrl-C does.
+/// `into` is a directory, which is made if several files come, or the name for the only file. `name` is what
+/// is wanted of all that is served, and `only` patterns of files in it, such as "**/*.map". What is here is
+/// kept, what came before an interruption is gone on from, and with `replace` only what is new of an older
+/// file comes. `on_progress` is told ten times a second; what it raises ends the fetch, as Ctrl-C does.
 #[pyfunction]
 #[pyo3(signature = (ticket, into, *, name="", only=None, replace=false, on_progress=None))]
 pub(crate) fn fetch(
@@ -58,16 +61,16 @@ pub(crate) fn fetch(
         || Ok(Only::everything()),
         |patterns| Only::new(patterns.iter().map(String::as_str)).map_err(Failure::usage),
     )?;
-    let place = if into.is_dir() { Place::Folder(into) } else { Place::File(into) };
+    let place = place(into)?;
     let replace = if replace { Replace::File } else { Replace::Never };
     let fetch = Fetch::new(name, place).with_only(only).with_replace(replace);
     let mut told = Told::new(on_progress);
     let fetched = py.detach(|| fetch.run_while(connect, |progress| told.go_on(progress)));
-    told.outcome(py, fetched)
+    told.outcome(py, fetched, |error| failure(error, name))
 }
 
-/// Sends files and directories, each under the last part of its path, to a `haulier recv`, a `haulier serve
-/// --inbox` or `recv`, and comes back when all are stored there.
+/// Sends files and directories, one path or several, each under the last part of its path, to a `haulier
+/// recv`, a `haulier serve --inbox` or `recv`, and comes back when all are stored there.
 ///
 /// What is there is not sent again, and what arrived before an interruption is gone on from. `on_progress` is
 /// told ten times a second; what it raises ends it, as Ctrl-C does.
@@ -75,17 +78,17 @@ pub(crate) fn fetch(
 #[pyo3(signature = (paths, ticket, *, max_rate_bps=None, on_progress=None))]
 pub(crate) fn send(
     py: Python<'_>,
-    paths: Vec<PathBuf>,
+    paths: Paths,
     ticket: From<'_>,
     max_rate_bps: Option<u64>,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyAny>> {
     let mut connect = ticket.connect()?;
     connect.connection.max_rate_bps = max_rate_bps.unwrap_or(u64::MAX);
-    let library = py.detach(|| load(&paths))?;
+    let library = py.detach(|| load(&paths.0))?;
     let mut told = Told::new(on_progress);
     let sent = py.detach(|| Put::new(library).run_while(connect, |progress| told.go_on(progress)));
-    told.outcome(py, sent)
+    told.outcome(py, sent, Failure::from)
 }
 
 /// Whoever is told how far it is, and may have had enough of it.
@@ -115,11 +118,33 @@ impl Told {
         self.stop.is_none()
     }
 
-    fn outcome(self, py: Python<'_>, of: Result<Progress, FetchError>) -> PyResult<Py<PyAny>> {
+    fn outcome(
+        self,
+        py: Python<'_>,
+        of: Result<Progress, FetchError>,
+        failure: impl FnOnce(FetchError) -> Failure,
+    ) -> PyResult<Py<PyAny>> {
         match (of, self.stop) {
             (Err(FetchError::Stopped), Some(error)) => Err(error),
-            (of, _) => files_progress_of(py, &of.map_err(Failure::from)?),
+            (of, _) => files_progress_of(py, &of.map_err(failure)?),
         }
+    }
+}
+
+/// One path, or several.
+pub(crate) struct Paths(pub(crate) Vec<PathBuf>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Paths {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(path) = object.extract::<PathBuf>() {
+            return Ok(Self(vec![path]));
+        }
+        object.extract().map(Self).map_err(|_| {
+            let what = object.get_type().name().map_or_else(|_| "?".into(), |it| it.to_string());
+            PyTypeError::new_err(format!("a path is needed, or a list of paths, not {what}"))
+        })
     }
 }
 

@@ -12,6 +12,7 @@ mod client;
 mod config;
 mod credentials;
 mod failure;
+mod fetch_failure;
 mod file_server;
 mod files;
 mod names;
@@ -37,7 +38,7 @@ mod _haulier {
     #[pymodule_export]
     use crate::files::{fetch, send};
     #[pymodule_export]
-    use crate::names::{BlockHandle, BlockNumber, ConnectionId};
+    use crate::names::{BlockHandle, BlockNumber, ConnectionId, is_newer};
     #[pymodule_export]
     use crate::operation::{Operation, Wakeups};
     #[pymodule_export]

@@ -1,5 +1,7 @@
-//! What a connection or a block is called in events: made by haulier, compared and used as a key by programs.
+//! What a connection, a block or a packet is called in events: made by haulier, compared and used as a key by
+//! programs.
 
+use haulier::Sequence;
 use pyo3::prelude::*;
 
 macro_rules! names {
@@ -25,4 +27,11 @@ names! {
     BlockHandle;
     /// Which block that this end receives.
     BlockNumber;
+}
+
+/// Whether packet `a` was sent after packet `b`, by their sequences. These wrap: after 65,535 comes 0, within
+/// an hour at 20 a second, and then `a > b` is wrong.
+#[pyfunction]
+pub(crate) const fn is_newer(a: u16, b: u16) -> bool {
+    Sequence::new(a).is_newer_than(Sequence::new(b))
 }

@@ -185,8 +185,8 @@ impl Server {
         classes::run_next(py)?.call1((self.next(),))
     }
 
-    /// Sends a packet of the moment of up to 256 KiB, once. Returns its sequence; an event says whether it
-    /// arrived.
+    /// Sends a packet of the moment of up to 256 KiB, once. Returns its sequence, which wraps at
+    /// 65,536 (`is_newer`); an event says whether it arrived.
     fn send_packet(&self, id: &ConnectionId, data: Data) -> Outcome<u16> {
         Ok(self.get().send_packet(id.0, data.0)?.get())
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib.util
 import os
 import re
 import subprocess
@@ -9,7 +11,8 @@ import sys
 from pathlib import Path
 
 import haulier
-from conftest import LIMIT_S
+from conftest import LIMIT_S, PROTOCOL_ID, until
+from haulier import Block, Client, CloseCode, ConnectionConfig, Event, Server
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -29,11 +32,52 @@ def test_a_bot_joins_and_plays() -> None:
             assert server.stdout is not None
             ticket = server.stdout.readline().strip()
             printed = run("join.py", ticket, "alice")
-            assert "the world has 5120000 bytes" in printed and "heard: welcome" in printed
+            assert "the world: 100 %, 5120000 bytes" in printed and "heard: welcome" in printed
+            percents = [int(it) for it in re.findall(r"the world: (\d+) %", printed)]
+            assert percents == sorted(set(percents)), "each is printed once"
             assert "alice is here" in server.stdout.readline()
-            assert "left: closed by the peer: done" in server.stdout.readline()
+            assert server.stdout.readline() == "a player has left\n"
         finally:
             server.kill()
+
+
+def is_turned_away(ticket: str) -> None:
+    """A client that takes no world: it is closed, with the reason."""
+    client = Client.connect(ticket, config=ConnectionConfig(max_block_bytes=1000))
+    closed = until(client, lambda event: isinstance(event, Event.Closed))
+    assert isinstance(closed, Event.Closed) and closed.code == CloseCode.NOT_ACCEPTED
+    assert "larger than the 1000 bytes" in closed.reason
+
+
+def test_one_player_who_takes_no_world_does_not_end_the_game_of_others() -> None:
+    command = [sys.executable, str(EXAMPLES / "join.py"), "--serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            ticket = server.stdout.readline().strip()
+            is_turned_away(ticket)
+            assert "a player is gone: closed here: not accepted" in server.stdout.readline()
+            assert "heard: welcome" in run("join.py", ticket, "bob")
+        finally:
+            server.kill()
+
+
+def test_one_client_who_takes_no_world_does_not_end_a_load_test() -> None:
+    spec = importlib.util.spec_from_file_location("load", EXAMPLES / "load.py")
+    assert spec is not None and spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+
+    async def joins(server: Server) -> float:
+        serving = asyncio.ensure_future(example.serve(server, Block(1, bytes(100_000))))
+        ticket = str(server.ticket())
+        await asyncio.get_running_loop().run_in_executor(None, is_turned_away, ticket)
+        took: float = await asyncio.wait_for(example.join(ticket), LIMIT_S)
+        serving.cancel()
+        return took
+
+    with Server.bind("127.0.0.1:0", PROTOCOL_ID) as server:
+        assert asyncio.run(joins(server)) > 0
 
 
 def test_a_hundred_clients_join() -> None:

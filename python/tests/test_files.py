@@ -33,9 +33,6 @@ def test_only_what_is_asked_for(maps: Path, tmp_path: Path) -> None:
     with haulier.serve([maps]) as server:
         done = haulier.fetch(server.ticket, tmp_path, name="maps/a", only=["**/*.map"])
         assert done.files == 1
-        with pytest.raises(haulier.ClosedError) as error:
-            haulier.fetch(server.ticket, tmp_path, name="nothing")
-        assert error.value.code == 256
         with pytest.raises(haulier.UsageError):
             haulier.fetch(server.ticket, tmp_path, only=["["])
 
@@ -51,6 +48,17 @@ def test_another_file_is_kept_unless_it_is_to_be_replaced(tmp_path: Path) -> Non
         assert mine.read_bytes() == b"old"
         haulier.fetch(server.ticket, mine, replace=True)
     assert mine.read_bytes() == world.read_bytes()
+
+
+def test_one_path_is_served_without_a_list(maps: Path, tmp_path: Path) -> None:
+    for path in (maps, str(maps)):
+        with haulier.serve(path) as server:
+            assert haulier.fetch(server.ticket, tmp_path / "into").files == 3
+    (tmp_path / "inbox").mkdir()
+    with haulier.recv(tmp_path / "inbox") as inbox:
+        assert haulier.send(str(maps), inbox.ticket).files_done == 3
+    with pytest.raises(TypeError, match="a path is needed, or a list of paths, not int"):
+        haulier.serve(7)  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_served(tmp_path: Path) -> None:

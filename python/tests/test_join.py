@@ -212,6 +212,40 @@ def test_settings_that_make_no_sense(host: Host) -> None:
         Client.connect("127.0.0.1:9", open=True)
     with pytest.raises(haulier.UsageError, match="with HOST:PORT alone"):
         Client.connect(host.ticket, protocol_id=1)
+    with pytest.raises(haulier.UsageError, match="is an address: give its protocol_id, and its secret or open"):
+        Client.connect("127.0.0.1:9")
+    with pytest.raises(haulier.CredentialsError):
+        Client.connect("haulier1:9")
+
+
+def test_who_leaves_by_choice_reads_of_no_codes(host: Host) -> None:
+    client = Client.connect(host.ticket)
+    client.connected(LIMIT_S)
+    client.close()
+    closed = until(client, lambda event: isinstance(event, Event.Closed))
+    assert isinstance(closed, Event.Closed)
+    assert (closed.text, closed.code) == ("you have left", CloseCode.DONE)
+    other = Client.connect(host.ticket)
+    other.connected(LIMIT_S)
+    assert other.finish(LIMIT_S).text == "you have left"
+
+
+def test_a_server_that_closes_has_not_left() -> None:
+    with Server.bind("127.0.0.1:0", PROTOCOL_ID) as server:
+        client = Client.connect(server.ticket())
+        found = server.wait(LIMIT_S)
+        assert found is not None
+        server.close(found[0])
+        while not isinstance(found[1], Event.Closed):
+            found = server.wait(LIMIT_S)
+            assert found is not None
+        assert found[1].text == "closed here: done"
+        client.close()
+
+
+def test_sequences_wrap() -> None:
+    assert haulier.is_newer(2, 1) and not haulier.is_newer(1, 2) and not haulier.is_newer(7, 7)
+    assert haulier.is_newer(2, 65_530) and not haulier.is_newer(65_530, 2)
 
 
 def test_what_is_not_open_takes_nothing(host: Host) -> None:

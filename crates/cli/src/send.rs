@@ -91,7 +91,7 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     let outcome = send.until_done();
     let times = (connect, started.elapsed());
     report.finish_bar();
-    details::ended(&client, &send.giving.progress(), report);
+    details::ended(&client, &send.giving.progress(&ClientLink(&client)), report);
     send.say_goodbye();
     outcome?;
     send.conclude(times)
@@ -165,7 +165,7 @@ impl Sending<'_> {
                 // Without a network the old socket is kept.
                 let _moved = self.client.rebind_if_moved();
             }
-            let progress = self.giving.progress();
+            let progress = self.giving.progress(&link);
             let has_pipe = has_pipe(self.giving.offer());
             let (done, total) = share(&progress, has_pipe);
             self.report.progress(done, total, || pace(&progress, has_pipe));

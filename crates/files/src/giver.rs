@@ -8,6 +8,7 @@
 //! what it may want at a time.
 
 mod action;
+mod arrived;
 mod making;
 mod wants;
 
@@ -29,7 +30,7 @@ use self::wants::Wants;
 use crate::messages::{Form, MAX_OFFER_MESSAGE_BYTES, Message};
 use crate::offer::{Content, Offer};
 use crate::packing::Packing;
-use crate::progress::{Meter, Progress};
+use crate::progress::Meter;
 use crate::reason::{DONE, Fault, INCOMPLETE, NOT_UNDERSTOOD, Reason};
 use crate::tag::BlockTag;
 
@@ -109,6 +110,8 @@ struct Outgoing {
     /// Where its bytes are in the file; none for a block in memory.
     spans: Vec<Range<u64>>,
     read_bytes: u64,
+    /// Of what was given to the connection, what is known to have arrived.
+    arrived_bytes: u64,
 }
 
 /// One end of a transfer: the one that has the files.
@@ -130,7 +133,7 @@ pub struct Giver {
     events: VecDeque<GiverEvent>,
     meter: Meter,
     wanted_bytes: u64,
-    sent_bytes: u64,
+    arrived_bytes: u64,
 }
 
 /// How far it is, without names.
@@ -160,7 +163,7 @@ impl Giver {
             events: VecDeque::new(),
             meter: Meter::new(now),
             wanted_bytes: 0,
-            sent_bytes: 0,
+            arrived_bytes: 0,
             offer,
         };
         if config.start != Start::WhenAsked {
@@ -189,22 +192,6 @@ impl Giver {
     /// The next event.
     pub fn poll_event(&mut self) -> Option<GiverEvent> {
         self.events.pop_front()
-    }
-
-    /// How far it is. `verified_bytes` and `wire_bytes` are what was read for the connection.
-    pub fn progress(&mut self, now: Instant) -> Progress {
-        let done = self.fates.iter().filter(|&&fate| fate != Fate::Open).count();
-        let left = self.wanted_bytes.saturating_sub(self.sent_bytes);
-        Progress {
-            files_done: u32::try_from(done).unwrap_or(u32::MAX),
-            files: self.offer.len(),
-            wanted_bytes: self.wanted_bytes,
-            verified_bytes: self.sent_bytes,
-            wire_bytes: self.sent_bytes,
-            bytes_per_second: self.meter.rate(now) as u64,
-            remaining: self.meter.remaining(now, left),
-            ..Progress::default()
-        }
     }
 
     /// A message arrived on channel 0.
@@ -261,21 +248,12 @@ impl Giver {
     }
 
     /// A chunk was read and is what the tree says, or could not be.
-    pub fn handle_read(
-        &mut self,
-        now: Instant,
-        tag: BlockTag,
-        offset: u64,
-        read: Result<Bytes, Fault>,
-    ) {
+    pub fn handle_read(&mut self, tag: BlockTag, offset: u64, read: Result<Bytes, Fault>) {
         self.reads = self.reads.saturating_sub(1);
         if let Some(block) = self.blocks.get_mut(&tag) {
             match read {
                 Ok(bytes) => {
-                    let length = bytes.len() as u64;
-                    block.read_bytes += length;
-                    self.sent_bytes += length;
-                    self.meter.add(now, length);
+                    block.read_bytes += bytes.len() as u64;
                     self.act(GiverAction::Provide { tag, offset, bytes });
                 }
                 Err(fault) => {
@@ -293,15 +271,9 @@ impl Giver {
         if tag == BlockTag::Offer {
             self.early_chunks = None;
         }
+        self.handle_arrived(now, tag, u64::MAX);
         if let Some(block) = self.blocks.remove(&tag) {
-            if block.spans.is_empty() && block.file.is_some() {
-                self.sent_bytes += block.length;
-                self.meter.add(now, block.length);
-            } else if block.file.is_some() {
-                // What the taker had already was neither read nor sent.
-                self.wanted_bytes -=
-                    (block.length - block.read_bytes.min(block.length)).min(self.wanted_bytes);
-            }
+            self.forget(&block);
         }
         self.go_on();
     }
@@ -309,8 +281,7 @@ impl Giver {
     /// The taker does not want a block.
     pub fn handle_block_declined(&mut self, tag: BlockTag) {
         if let Some(block) = self.blocks.remove(&tag) {
-            let left = block.length - block.read_bytes.min(block.length);
-            self.wanted_bytes = self.wanted_bytes.saturating_sub(left);
+            self.forget(&block);
             self.to_read.retain(|(of, ..)| *of != tag);
         }
         self.go_on();
@@ -360,7 +331,7 @@ impl Giver {
         length: u64,
         spans: Vec<Range<u64>>,
     ) {
-        let block = Outgoing { file: tag.file(), length, spans, read_bytes: 0 };
+        let block = Outgoing { file: tag.file(), length, spans, read_bytes: 0, arrived_bytes: 0 };
         self.blocks.insert(tag, block);
         self.act(GiverAction::SendBlock { tag, source });
     }
@@ -400,6 +371,9 @@ impl Giver {
         {
             return;
         }
+        if fate == Fate::Stored {
+            self.count_as_arrived(file);
+        }
         // Of a file that was there already something may be on its way, unasked.
         self.drop_file(file, 0);
         self.events.push_back(match (fate, fault) {
@@ -425,7 +399,9 @@ impl Giver {
         let of_file: Vec<BlockTag> =
             self.blocks.keys().copied().filter(|tag| tag.file() == Some(file)).collect();
         for tag in of_file {
-            self.blocks.remove(&tag);
+            if let Some(block) = self.blocks.remove(&tag) {
+                self.forget(&block);
+            }
             self.to_read.retain(|(of, ..)| *of != tag);
             self.act(GiverAction::CancelBlock { tag, code });
         }

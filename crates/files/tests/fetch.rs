@@ -5,6 +5,7 @@ use std::path::Path;
 use std::{fs, thread};
 
 use haulier::{ErrorKind, Server, ServerConfig, ServerCredentials, Ticket};
+use haulier_files::Only;
 use haulier_files::session::{Fetch, FetchError, Library, Place, Serving};
 use haulier_files::tree_cache::TreeCache;
 
@@ -88,6 +89,20 @@ fn a_file_is_no_place_for_several() -> Outcome<()> {
         let error = fetch.run(ticket, |_| ()).unwrap_err();
         assert!(error.to_string().contains("precious is no directory for the files"), "{error}");
         assert_eq!(fs::read(&precious)?, b"mine");
+        Ok(())
+    })
+}
+
+/// It ended with "closed here: done".
+#[test]
+fn what_is_wanted_and_not_there_is_said() -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    with_maps(folder.path(), |ticket| {
+        let fetch = Fetch::new("", Place::Folder(folder.path().join("new")));
+        let error = fetch.with_only(Only::new(["*.xyz"])?).run(ticket, |_| ()).unwrap_err();
+        assert!(matches!(error, FetchError::NothingWanted), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(!folder.path().join("new").exists());
         Ok(())
     })
 }

@@ -315,7 +315,7 @@ fn answer_giver(giver: &mut Giver, now: Instant, action: GiverAction, draw: &mut
         },
         GiverAction::Read { tag, offset, .. } => {
             let read = if is_good { Ok(draw.bytes(9)) } else { Err(draw.fault()) };
-            giver.handle_read(now, tag, offset, read);
+            giver.handle_read(tag, offset, read);
         }
         GiverAction::Provide { tag, .. } if draw.below(9) == 0 => giver.handle_block_sent(now, tag),
         _ => {}

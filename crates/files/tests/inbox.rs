@@ -48,6 +48,9 @@ impl Link for Wire {
         None
     }
     fn provide_chunk(&self, _: BlockHandle, _: u32, _: Bytes) {}
+    fn arrived_bytes(&self, _: BlockHandle) -> u64 {
+        0
+    }
     fn speed(&self) -> LinkSpeed {
         LinkSpeed::default()
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use haulier::{Server, ServerConfig, ServerCredentials, ServerEvent};
+use haulier::{Connect, Server, ServerConfig, ServerCredentials, ServerEvent};
 use haulier_files::InboxQuota;
 use haulier_files::reason::{NO_SUCH_FILE, OVER_QUOTA, Reason};
 use haulier_files::session::{Fetch, FetchError, Inbox, InboxEvent, Library, Place, Put, Serving};
@@ -96,6 +96,34 @@ fn what_is_put_is_there_and_what_is_not_is_said() {
     assert!(events.iter().any(|it| matches!(it, InboxEvent::Stored { was_here: true, .. })));
     assert!(events.iter().any(|it| matches!(it, InboxEvent::Failed { .. })));
     assert_eq!(fs::read(into.join("maps/one")).unwrap(), b"mine");
+}
+
+/// A connection takes all of a small file at once, and sends it as fast as it may. The progress was that of
+/// the reading.
+#[test]
+fn progress_is_what_has_arrived() {
+    const BYTES: u64 = 200_000;
+    let dir = tempfile::tempdir().unwrap();
+    let (from, into) = (dir.path().join("from"), dir.path().join("into"));
+    fs::create_dir_all(&into).unwrap();
+    fs::write(&from, vec![1; BYTES as usize]).unwrap();
+    let server = server();
+    let ticket = server.ticket(&[server.local_addr()]).unwrap().unwrap();
+    let library = Library::load(&[("file".into(), from)], TreeCache::beside()).unwrap();
+    let quota = InboxQuota::new(u64::MAX, u64::MAX);
+    let inbox = Inbox::new(Place::Folder(into), Replace::Never, quota);
+    let mut to = Connect::from(&ticket);
+    to.connection.max_rate_bps = 4_000_000;
+    thread::scope(|scope| {
+        let serving = Serving::taking(inbox).unwrap();
+        scope.spawn(|| serve(&server, serving));
+        let mut seen = Vec::new();
+        let done = Put::new(Arc::new(library)).run(to, |it| seen.push(it.verified_bytes));
+        server.shut_down();
+        assert_eq!(done.unwrap().verified_bytes, BYTES);
+        assert!(seen.is_sorted(), "{seen:?}");
+        assert!(seen.iter().any(|it| (1..BYTES).contains(it)), "{seen:?}");
+    });
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn before_the_offer_is_acknowledged_few_chunks_go() {
                     }
                     GiverAction::Read { tag, offset, .. } => {
                         chunks += 1;
-                        giver.handle_read(NOW, tag, offset, Ok(Bytes::from_static(&[0; 1 << 18])));
+                        giver.handle_read(tag, offset, Ok(Bytes::from_static(&[0; 1 << 18])));
                     }
                     GiverAction::MakePart { tag, max_bytes, .. } => {
                         chunks += (max_bytes >> 18) as u32;

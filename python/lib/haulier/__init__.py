@@ -4,8 +4,8 @@ A `Server` lets clients in, and gives each a world of any size, packets that are
 that arrive; a `Client` joins it in one round trip, encrypted. Both are handles: threads of haulier do the work,
 and a program polls them, waits for them, iterates over their events, or awaits them with asyncio.
 
-`fetch` and `serve`, `send` and `recv` are for files and directories, `soak` for random transfers in virtual time. Whatever waits
-lets other threads run, and Ctrl-C ends it. Errors are `HaulierError`, of one class for each kind.
+`fetch` and `serve`, `send` and `recv` are for files and directories, `soak` for random transfers in virtual
+time. Whatever waits lets other threads run, and Ctrl-C ends it. Errors are `HaulierError`, of one class for each kind.
 """
 
 from ._haulier import (
@@ -20,6 +20,7 @@ from ._haulier import (
     Ticket,
     TokenKey,
     fetch,
+    is_newer,
     issue_token,
     random_secret,
     recv,
@@ -99,6 +100,7 @@ __all__ = [
     "UsageError",
     "WireBytes",
     "fetch",
+    "is_newer",
     "issue_token",
     "random_secret",
     "recv",

@@ -30,6 +30,7 @@ __all__ = [
     "TokenKey",
     "Wakeups",
     "fetch",
+    "is_newer",
     "issue_token",
     "random_secret",
     "recv",
@@ -184,8 +185,8 @@ class Client:
         """Its events, awaited, until it is closed."""
     async def __anext__(self) -> AnyEvent: ...
     def send_packet(self, data: Buffer) -> int:
-        """Sends a packet of the moment of up to 256 KiB, once. Returns its sequence; an event says whether it
-        arrived."""
+        """Sends a packet of the moment of up to 256 KiB, once. Returns its sequence, which wraps at
+        65,536 (`is_newer`); an event says whether it arrived."""
     def send_message(self, data: Buffer, *, channel: int = 0, ordered: bool = True) -> int:
         """Sends a message of up to 64 KiB on a channel: it arrives, once. Returns its number there."""
     def send_block(
@@ -320,8 +321,8 @@ class Server:
         """Its events, awaited, until it is shut down."""
     async def __anext__(self) -> Tuple[ConnectionId, AnyServerEvent]: ...
     def send_packet(self, id: ConnectionId, data: Buffer) -> int:
-        """Sends a packet of the moment of up to 256 KiB, once. Returns its sequence; an event says whether it
-        arrived."""
+        """Sends a packet of the moment of up to 256 KiB, once. Returns its sequence, which wraps at
+        65,536 (`is_newer`); an event says whether it arrived."""
     def send_message(
         self, id: ConnectionId, data: Buffer, *, channel: int = 0, ordered: bool = True
     ) -> int:
@@ -443,6 +444,10 @@ class Wakeups:
     def take(self) -> list[int]:
         """The numbers that were rung."""
 
+def is_newer(a: int, b: int) -> bool:
+    """Whether packet `a` was sent after packet `b`, by their sequences. These wrap: after 65,535 comes 0,
+    within an hour at 20 a second, and then `a > b` is wrong."""
+
 def random_secret() -> bytes:
     """32 random bytes from the system: for a server, for a token key."""
 
@@ -473,13 +478,13 @@ def fetch(
 ) -> Progress:
     """Fetches files, verified, and comes back when the last has its name.
 
-    `into` is a directory, or the name for the only file. `name` is what is wanted of all that is served, and
-    `only` patterns of files in it, such as "**/*.map". What is here is kept, what came before an interruption
-    is gone on from, and with `replace` only what is new of an older file comes. `on_progress` is told ten
-    times a second; what it raises ends the fetch, as Ctrl-C does."""
+    `into` is a directory, which is made if several files come, or the name for the only file. `name` is what
+    is wanted of all that is served, and `only` patterns of files in it, such as "**/*.map". What is here is
+    kept, what came before an interruption is gone on from, and with `replace` only what is new of an older
+    file comes. `on_progress` is told ten times a second; what it raises ends the fetch, as Ctrl-C does."""
 
 def serve(
-    paths: Sequence[Union[str, PathLike[str]]],
+    paths: Union[str, PathLike[str], Sequence[Union[str, PathLike[str]]]],
     bind: str = "127.0.0.1:0",
     *,
     addresses: Optional[Sequence[str]] = None,
@@ -492,21 +497,22 @@ def serve(
     replace: bool = False,
     max_inbox_bytes: Optional[int] = None,
 ) -> FileServer:
-    """Serves files and directories, each under the last part of its path, in a thread of its own.
+    """Serves files and directories, one path or several, each under the last part of its path, in a thread of
+    its own.
 
     Only this machine reaches it unless `bind` is another address, such as "0.0.0.0:4016"; then `addresses`
     are those for the ticket. Who is let in is as with `Server.bind`. With an `inbox` clients may send files
     into that directory, too, as with `recv`."""
 
 def send(
-    paths: Sequence[Union[str, PathLike[str]]],
+    paths: Union[str, PathLike[str], Sequence[Union[str, PathLike[str]]]],
     ticket: Union[str, Ticket, ConnectToken],
     *,
     max_rate_bps: Optional[int] = None,
     on_progress: Optional[Callable[[Progress], object]] = None,
 ) -> Progress:
-    """Sends files and directories, each under the last part of its path, to a `haulier recv`, a `haulier serve
-    --inbox` or `recv`, and comes back when all are stored there.
+    """Sends files and directories, one path or several, each under the last part of its path, to a `haulier
+    recv`, a `haulier serve --inbox` or `recv`, and comes back when all are stored there.
 
     What is there is not sent again, and what arrived before an interruption is gone on from. `on_progress` is
     told ten times a second; what it raises ends it, as Ctrl-C does."""

@@ -133,7 +133,7 @@ class Event:
         """A packet was received."""
 
         sequence: int
-        """Its sequence, 16 bits that wrap; the newer packet has the higher one."""
+        """Its sequence: 0 comes again after 65,535, so `haulier.is_newer` says which of two packets is newer."""
         data: bytes = field(repr=False)
         """Its bytes."""
 

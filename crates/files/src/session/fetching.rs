@@ -16,7 +16,7 @@ use crate::chunks::CHUNK_BYTES;
 use crate::only::Only;
 use crate::pool::{DEFAULT_THREADS, DiskPool, Wake};
 use crate::progress::Progress;
-use crate::reason::{Fault, INTERRUPTED, NOT_STORED};
+use crate::reason::{DONE, Fault, INTERRUPTED, NOT_STORED};
 use crate::tag::MAX_FILE_BYTES;
 use crate::taker::{Ask, TakerConfig, TakerEvent};
 use crate::writer::Replace;
@@ -51,6 +51,9 @@ pub enum FetchError {
         /// Why, in words.
         reason: String,
     },
+    /// No file that is offered is one of those that are wanted: see [`Fetch::with_only`].
+    #[error("no file there is called what is wanted")]
+    NothingWanted,
     /// Several files, or a directory, have to go into a directory: a file has its name, or it cannot be made.
     #[error("{} is no directory for the files, and none can be made: {source}", path.display())]
     NoFolder {
@@ -81,6 +84,7 @@ impl FetchError {
             Self::Connect(error) => error.kind(),
             Self::Network(error) => error.kind(),
             Self::Closed(reason) => reason.kind(),
+            Self::NothingWanted => ErrorKind::Usage,
             Self::Ended { .. } | Self::Stopped => ErrorKind::Closed,
         }
     }
@@ -161,6 +165,10 @@ impl Fetch {
         let outcome = loop {
             if let Some(closed) = turn(&client, &mut taking)? {
                 return Err(FetchError::Closed(closed));
+            }
+            if taking.wants_admission() && taking.wanted().next().is_none() {
+                taking.close(&ClientLink(&client), DONE, "");
+                break Err(FetchError::NothingWanted);
             }
             if taking.wants_admission() {
                 match taking.make_place() {

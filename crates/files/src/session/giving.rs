@@ -150,9 +150,13 @@ impl Giving {
         self.turn(link);
     }
 
-    /// How far it is.
-    pub fn progress(&mut self) -> Progress {
-        self.giver.progress(self.clock.now())
+    /// How far it is: what has arrived at the other end.
+    pub fn progress(&mut self, link: &impl Link) -> Progress {
+        let now = self.clock.now();
+        for (tag, sent) in &self.blocks {
+            self.giver.handle_arrived(now, *tag, link.arrived_bytes(sent.handle));
+        }
+        self.giver.progress(now)
     }
 
     /// Whether the disk has something to do, so that there is soon a reason for a [`turn`](Self::turn).
@@ -212,7 +216,7 @@ impl Giving {
         while let Some(answer) = self.jobs.take() {
             match answer {
                 Answer::Read { tag, offset, read } => {
-                    self.giver.handle_read(self.clock.now(), tag, offset, read);
+                    self.giver.handle_read(tag, offset, read);
                 }
                 Answer::Made { tag, made } => self.on_made(tag, made),
                 Answer::Packed { tag, made, since } => {

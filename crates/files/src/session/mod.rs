@@ -87,6 +87,8 @@ pub trait Link {
     fn want_chunk(&self) -> Option<WantedChunk>;
     /// Provides a chunk. Of a block that is gone it is nothing.
     fn provide_chunk(&self, block: BlockHandle, index: u32, chunk: Bytes);
+    /// How much of a block that is being sent the other end has; 0 of one that is gone.
+    fn arrived_bytes(&self, block: BlockHandle) -> u64;
     /// Whether all that was sent has arrived.
     fn all_acked(&self) -> bool;
     /// How fast it is, as far as that is known: for the choice whether to pack.

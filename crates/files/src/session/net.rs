@@ -44,6 +44,10 @@ impl Link for ClientLink<'_> {
         let _gone = self.0.provide_chunk(block, index, chunk);
     }
 
+    fn arrived_bytes(&self, block: BlockHandle) -> u64 {
+        self.0.with_connection(|it| arrived_of(it, block)).unwrap_or_default()
+    }
+
     fn all_acked(&self) -> bool {
         self.0.all_acked()
     }
@@ -91,6 +95,10 @@ impl Link for ServerLink<'_> {
         let _gone = self.0.provide_chunk(self.1, block, index, chunk);
     }
 
+    fn arrived_bytes(&self, block: BlockHandle) -> u64 {
+        self.0.with_connection(self.1, |it| arrived_of(it, block)).unwrap_or_default()
+    }
+
     fn all_acked(&self) -> bool {
         self.0.with_connection(self.1, Connection::all_acked).unwrap_or(true)
     }
@@ -102,6 +110,10 @@ impl Link for ServerLink<'_> {
     fn close(&self, code: CloseCode, reason: &str) {
         self.0.close(self.1, code, reason);
     }
+}
+
+fn arrived_of(connection: &Connection, block: BlockHandle) -> u64 {
+    connection.sending_block(block).map_or(0, |progress| progress.done)
 }
 
 fn speed_of(connection: &Connection) -> LinkSpeed {

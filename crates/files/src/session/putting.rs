@@ -84,7 +84,7 @@ impl Put {
                 }
                 Turn::Quiet => {}
             }
-            if !on_progress(&giving.progress()) {
+            if !on_progress(&giving.progress(&ClientLink(&client))) {
                 giving.close(&ClientLink(&client), INTERRUPTED, "");
                 return Err(FetchError::Stopped);
             }
@@ -93,7 +93,7 @@ impl Put {
             }
         };
         say_goodbye(&client, &mut giving);
-        outcome.map(|()| giving.progress())
+        outcome.map(|()| giving.progress(&ClientLink(&client)))
     }
 }
 

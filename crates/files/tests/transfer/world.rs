@@ -313,7 +313,7 @@ impl World {
             GiverAction::SendBlock { tag, source } => self.send_block(tag, source),
             GiverAction::Read { tag, offset, file, spans } => {
                 let read = disk.read(file, &spans);
-                self.giver.handle_read(now, tag, offset, read);
+                self.giver.handle_read(tag, offset, read);
             }
             GiverAction::Provide { tag, offset, bytes } => {
                 if let Some(block) = self.blocks.get_mut(&tag) {

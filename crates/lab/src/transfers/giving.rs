@@ -118,7 +118,7 @@ impl GivingEnd {
             }
         }
         while let Some(job) = self.jobs.take(now) {
-            self.perform(now, job);
+            self.perform(job);
         }
         while let Some(action) = self.giver.poll_action() {
             self.follow(now, connection, action);
@@ -131,7 +131,7 @@ impl GivingEnd {
         send_messages(&mut self.messages, connection);
     }
 
-    fn perform(&mut self, now: Instant, job: Job) {
+    fn perform(&mut self, job: Job) {
         let mut store = self.store.borrow_mut();
         match job {
             Job::Read { tag, offset, file, spans } => {
@@ -143,7 +143,7 @@ impl GivingEnd {
                     if is_right { Ok(bytes.into()) } else { Err(Reason::Changed.into()) }
                 });
                 drop(store);
-                self.giver.handle_read(now, tag, offset, read);
+                self.giver.handle_read(tag, offset, read);
             }
             Job::Part { tag, file, span } => {
                 let part = store.read(file, &[span]);
