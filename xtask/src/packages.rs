@@ -38,13 +38,13 @@ pub(crate) fn check_release(shell: &Shell<'_>) -> Result<(), Stop> {
     crates::check(shell, true)
 }
 
-/// Builds Debian's package from a program; without one from a release build.
+/// Builds Debian's package from a program; without one from what a release has.
 pub(crate) fn deb(shell: &Shell<'_>, program: Option<&str>) -> Result<(), Stop> {
-    let release = shell.workspace.target.join("release/haulier");
+    let release = shell.workspace.target.join("dist/haulier");
     let program = match program {
         Some(program) => std::path::absolute(program).map_err(|error| error.to_string())?,
         None => {
-            shell.cargo("build --locked --release -p haulier-cli")?;
+            shell.cargo("build --locked --profile dist -p haulier-cli")?;
             release
         }
     };
