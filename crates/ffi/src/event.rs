@@ -1,6 +1,6 @@
 //! Events: what is polled, and what it holds until it is freed.
 //!
-//! The invariant: the kind of an event says how many `Bytes` are in its `owned` field ([`held_by`]), to which
+//! The invariant: the kind of an event says how many `Bytes` are in its `owned` field (`held_by`), to which
 //! its pointers point; one that is `NONE` holds nothing. So a received block is handed on without a copy, and
 //! freeing an event a second time does nothing.
 //!

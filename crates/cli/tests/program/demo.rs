@@ -144,7 +144,8 @@ fn check_join(run: &Finished, bytes: usize) -> Value {
     assert!(number(&done, "connect_ms") <= number(&done, "total_ms"), "{done}");
     let slices = bytes / 262_144 * 256 + (bytes % 262_144).div_ceil(1024);
     let more = number(&done, "slices_resent") + number(&done, "repair_slices_sent");
-    assert!(number(&done, "slices_sent") <= slices as f64 + more, "each source slice is new once");
+    let sent = number(&done, "slices_sent");
+    assert!(sent <= slices as f64 + more, "each source slice is new once: {done}");
     // A slice may be as large as its datagram.
     assert!(number(&done, "slices_sent") >= bytes.div_ceil(1200) as f64, "{done}");
     // Three copies of the request, and what came through of the rest.
