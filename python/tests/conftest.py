@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import threading
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ import pytest
 
 import haulier
 from haulier import AnyEvent, AnyServerEvent, Client, ConnectionId, Event, Server
+
+# What runs in the background of a shell ignores Ctrl-C, and so would what the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LIMIT_S = 20.0
 """Longer than anything takes on a busy machine."""
