@@ -49,6 +49,7 @@ def test_a_player_joins_with_the_name_in_its_token(players: Host) -> None:
     with Client.connect(str(token)) as client:
         client.connected(LIMIT_S)
         client.finish(LIMIT_S)
+    players.close()  # its thread may be behind: now it has seen all
     [claims] = players.claims
     assert claims is not None and (claims.client_id, claims.user_data) == (42, b"alice")
     assert claims.servers == [address] and claims.expiry_unix - claims.issued_unix == 60
