@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::ci::{Shell, Stop};
-pub(crate) use header::write as write_header;
+pub(crate) use header::{is_made_of_sources as header_is_made_of_sources, write as write_header};
 pub(crate) use tried::check;
 
 /// Builds the libraries, optimised, and installs all that a program in C needs below `prefix`.
@@ -74,7 +74,7 @@ fn version(shell: &Shell<'_>) -> Result<String, Stop> {
 }
 
 /// A name beside the file that it is for.
-fn link(file: &str, name: &Path) -> Result<(), Stop> {
+fn link(file: &str, name: &Path) -> Result<(), String> {
     if name.is_symlink() || name.exists() {
         fs::remove_file(name).map_err(|error| broken(name, &error))?;
     }
@@ -85,14 +85,14 @@ fn link(file: &str, name: &Path) -> Result<(), Stop> {
     made.map_err(|error| broken(name, &error))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), Stop> {
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::copy(from, to).map(|_bytes| ()).map_err(|error| broken(from, &error))
 }
 
-fn read(path: &Path) -> Result<String, Stop> {
+fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| broken(path, &error))
 }
 
-fn broken(path: &Path, error: &std::io::Error) -> Stop {
-    format!("{}: {error}", path.display()).into()
+fn broken(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
 }

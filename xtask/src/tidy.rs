@@ -10,6 +10,7 @@
 //! * [`requirements`]: the tags of `docs/STANDARD.md`, each with the test that holds it.
 //! * [`names`]: tests, functions and tags that prose names.
 //! * [`msrv`]: the oldest supported Rust, stated once.
+//! * the header for C, which is made of sources, and made anew when they change.
 //! * [`mends`]: the lines that mend a fault, as the table has them that takes them out.
 
 mod arrows;
@@ -23,8 +24,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-use crate::mends;
 use crate::workspace::Workspace;
+use crate::{c, mends};
 pub(crate) use msrv::oldest_rust;
 
 /// Something to mend.
@@ -128,6 +129,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     findings.extend(msrv::check(&tree, &version));
     let drifted = mends::drifted(|path| tree.file(path).and_then(|file| file.text.clone()));
     findings.extend(drifted.into_iter().map(|(path, what)| Finding::new(path, 1, what)));
+    let (header, is_made) = c::header_is_made_of_sources(&workspace.root)?;
+    let not_made =
+        || Finding::new(header, 1, "is not what the sources make: cargo xtask c --header");
+    findings.extend((!is_made).then(not_made));
     findings.sort();
     findings.iter().for_each(|finding| println!("{finding}"));
     match findings.len() {

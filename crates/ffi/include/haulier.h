@@ -1544,4 +1544,4 @@ haulier_result haulier_server_set_urgency(const struct haulier_server *server,
 
 #endif  /* HAULIER_H */
 
-/* Made of sources with the sum d3d00dc629557590; the lines above have 329d798f08bc9d76. */
+/* Made of sources with the sum 98fb9a1abb3aa5fe; the lines above have 329d798f08bc9d76. */

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use super::{broken, header, install};
+use super::{broken, install};
 use crate::ci::{Shell, Stop};
 
 /// What the step needs of Debian, beside a compiler.
@@ -33,7 +33,6 @@ struct Place {
 
 /// Fails unless all of it works.
 pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
-    header::check(shell)?;
     // As the tests have built it: nothing is compiled twice.
     shell.cargo("test --locked --no-run --test border")?;
     let target = &shell.workspace.target;
