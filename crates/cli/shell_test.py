@@ -29,10 +29,10 @@ def run(*command, **how):
 
 
 def completions(folder):
-    """Each script is read by its shell, and completes."""
+    """Each script is read by its shell, and completes what a person types."""
     scripts = {}
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"]:
-        scripts[shell] = os.path.join(folder, shell)
+        scripts[shell] = os.path.join(folder, f"script.{shell}")
         with open(scripts[shell], "w") as file:
             file.write(run(PROGRAM, "completions", shell))
     for shell in ["bash", "zsh", "fish"]:
@@ -41,9 +41,28 @@ def completions(folder):
     assert run("fish", "--no-config", "-c", asked).startswith("issue"), "fish completes nothing"
     asked = f"source {scripts['fish']}; complete -C 'haulier serve --pack '"
     assert "never" in run("fish", "--no-config", "-c", asked)
-    functions = f"autoload -U compinit; compinit -D -u; source {scripts['zsh']}; whence -w _haulier"
-    assert "function" in run("zsh", "-f", "-c", functions, env={**os.environ, "HOME": folder})
-    print("completions: bash, zsh and fish read theirs; fish completes")
+    types(folder, "bash", "--rcfile", scripts["bash"], "-i")
+    with open(os.path.join(folder, ".zshrc"), "w") as file:
+        file.write(f"autoload -U compinit; compinit -D -u; source {scripts['zsh']}\n")
+    types(folder, "zsh", "-i")
+    types(folder, "elvish", "-rc", scripts["elvish"])
+    print("completions: bash, zsh, fish and elvish read theirs, and complete")
+
+
+def types(folder, *shell):
+    """A person at a shell types what only one command, and one option, begins with, and presses the key."""
+    path = os.pathsep.join([os.path.dirname(PROGRAM), os.environ["PATH"]])
+    home = {"HOME": folder, "ZDOTDIR": folder, "XDG_CONFIG_HOME": folder, "XDG_STATE_HOME": folder}
+    terminal, see, end = on_terminal(*shell, env={**os.environ, **home, "PATH": path})
+    # What is pressed before there is a prompt completes nothing.
+    os.write(terminal, b"echo 'it is' ready\n")
+    see("it is ready")
+    os.write(terminal, b"haulier token iss\t")
+    see("haulier token issue")
+    # Elvish adds no space.
+    os.write(terminal, b"\x15haulier token issue --once\t")
+    see("haulier token issue --once-at-each")
+    end()
 
 
 def pages(folder):
@@ -128,10 +147,15 @@ def bar(folder):
 
 
 def shown_by(*arguments):
-    """A command on a terminal of 80 columns: what looks whether words are on its screen, and what ends it."""
+    """What a command of the program shows on a terminal."""
+    return on_terminal(PROGRAM, *arguments, env=os.environ)
+
+
+def on_terminal(*command, env):
+    """A terminal of 80 columns for a command; what looks whether words are on it; and what ends it."""
     client, terminal = pty.fork()
     if client == 0:
-        os.execvpe(PROGRAM, [PROGRAM, *arguments], {**os.environ, "TERM": "xterm-256color"})
+        os.execvpe(command[0], command, {**env, "TERM": "xterm-256color"})
     screen = pyte.Screen(80, 24)
     stream = pyte.ByteStream(screen)
     resize(terminal, screen, 80)

@@ -3,7 +3,7 @@
 use crate::ci::{Shell, Stop};
 
 /// What the test needs of Debian.
-const PACKAGES: &str = "fish mandoc python3-pyte zsh";
+const PACKAGES: &str = "elvish fish mandoc python3-pyte zsh";
 
 /// Completions, manual pages, the bar, the demos.
 pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {

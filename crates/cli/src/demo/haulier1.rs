@@ -224,6 +224,7 @@ fn conclude(
         "slices_sent": served.slices_sent,
         "repair_slices_sent": served.repair_slices_sent,
         "slices_resent": served.slices_resent,
+        "black_holes": served.black_holes,
         "wire_bytes": wire_bytes,
         "wire_bytes_in": joined.wire.received,
         "wire_bytes_out": joined.wire.sent,

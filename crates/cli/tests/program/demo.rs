@@ -137,15 +137,17 @@ fn a_link_that_is_too_bad_ends_with_a_sentence() {
 /// The last line of a join, once its numbers fit together.
 fn check_join(run: &Finished, bytes: usize) -> Value {
     let done = run.done();
-    let expected = "blake3 bytes connect_ms event limit_ms lost ok queue_full ratio repair_slices_sent \
-        rtt_ms slices_resent slices_sent total_ms wire_bytes wire_bytes_in wire_bytes_out";
+    let expected = "black_holes blake3 bytes connect_ms event limit_ms lost ok queue_full ratio \
+        repair_slices_sent rtt_ms slices_resent slices_sent total_ms wire_bytes wire_bytes_in wire_bytes_out";
     assert_eq!(keys(&done), expected);
     assert_eq!(number(&done, "bytes"), bytes as f64);
     assert!(number(&done, "connect_ms") <= number(&done, "total_ms"), "{done}");
     let slices = bytes / 262_144 * 256 + (bytes % 262_144).div_ceil(1024);
     let more = number(&done, "slices_resent") + number(&done, "repair_slices_sent");
     let sent = number(&done, "slices_sent");
-    assert!(sent <= slices as f64 + more, "each source slice is new once: {done}");
+    // A machine that is busy enough loses every large datagram for a while: chunks are then cut anew.
+    let cuts = 1.0 + number(&done, "black_holes");
+    assert!(sent <= slices as f64 * cuts + more, "each source slice is new once in a cut: {done}");
     // A slice may be as large as its datagram.
     assert!(number(&done, "slices_sent") >= bytes.div_ceil(1200) as f64, "{done}");
     // Three copies of the request, and what came through of the rest.
