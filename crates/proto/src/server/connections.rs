@@ -80,7 +80,7 @@ impl Worker {
         self.by_id.insert(wire_id, id);
         self.notes.push(Note::Seated { name, id });
         self.stats.requests += 1;
-        self.requests.push_back((id, request, token));
+        self.requests.push_back((id, request, token.map(Box::new)));
         self.refresh(id);
     }
 

@@ -54,8 +54,9 @@ pub struct Worker {
     pub(super) answers: VecDeque<(FourTuple, Vec<u8>)>,
     /// The budget of answers is empty until then.
     no_answer_until: Instant,
-    /// Requests that the application has not read.
-    pub(super) requests: VecDeque<(ConnectionId, Bytes, Option<TokenClaims>)>,
+    /// Requests that the application has not read. Claims are in a box, because the place of those that are
+    /// not there would be filled with what was on the stack before, a key for example.
+    pub(super) requests: VecDeque<(ConnectionId, Bytes, Option<Box<TokenClaims>>)>,
     pub(super) pool: FragmentPool,
     drops: DropCounts,
     pub(super) stats: ServerStats,
@@ -326,6 +327,7 @@ impl Worker {
     pub fn poll_event(&mut self, now: Instant) -> Option<(ConnectionId, ServerEvent)> {
         while let Some((id, request, token)) = self.requests.pop_front() {
             if self.slots.get(id).is_some() {
+                let token = token.map(|claims| *claims);
                 return Some((id, ServerEvent::Connecting { request, token }));
             }
         }
