@@ -78,7 +78,8 @@ pub(super) struct Handshake {
     mode: Mode,
     local: WireId,
     hello_message: Vec<u8>,
-    keys: Option<Keys>,
+    /// In a box, because a client is moved to where it stays, and leaves a copy behind, which nothing wipes.
+    keys: Option<Box<Keys>>,
     cookie: Option<[u8; COOKIE_BYTES]>,
     retries: u8,
     copies_due: u8,
@@ -125,7 +126,7 @@ impl Handshake {
             )
             .map_err(|_| ClientError::Handshake)?;
             hello_message = message;
-            keys = Some(Keys { request, initiator });
+            keys = Some(Box::new(Keys { request, initiator }));
         }
         let mut trace = Trace::new(&config.connection);
         if let Some(trace) = &mut trace {

@@ -34,7 +34,7 @@ const MAX_SECONDS_IN_LINE: u64 = 3_600;
 
 /// The keys of a verified request, and its token.
 struct Verified {
-    keys: Option<RequestKeys>,
+    keys: Option<Arc<RequestKeys>>,
     token: Option<OpenToken>,
 }
 
@@ -92,7 +92,7 @@ impl Worker {
         match self.ask_about(now, desk, path, &request) {
             Verdict::InLine { place, estimate, again } => {
                 let in_line = InLine { to: client_id, place, estimate, again };
-                self.answer(path, self.checked(&in_line, request.verified.keys.as_ref()));
+                self.answer(path, self.checked(&in_line, request.verified.keys.as_deref()));
                 Err(DropReason::NoSlot)
             }
             Verdict::Copy(id) => self.on_copy(now, path, id, request.bytes),
@@ -105,7 +105,7 @@ impl Worker {
                 Err(DropReason::NoCookie)
             }
             Verdict::Refused((code, reason)) => {
-                self.refuse(now, desk, path, client_id, code, request.verified.keys.as_ref());
+                self.refuse(now, desk, path, client_id, code, request.verified.keys.as_deref());
                 Err(reason)
             }
             Verdict::Accepted(seat) => self.accept(now, desk, path, &request, &seat),
@@ -131,7 +131,7 @@ impl Worker {
         let verified = match parts.mode.source {
             Source::Open if credentials.open => Verified { keys: None, token: None },
             Source::Secret => {
-                let keys = self.rules.request_keys.as_deref().cloned().ok_or(no_such_mode)?;
+                let keys = self.rules.request_keys.clone().ok_or(no_such_mode)?;
                 Verified { keys: Some(keys), token: None }
             }
             Source::Token if !credentials.token_keys.is_empty() => {
@@ -157,7 +157,7 @@ impl Worker {
         let mut last = (Some(RefusalCode::Key), DropReason::BadToken);
         let mut late = None;
         let verified = |opened: OpenedToken| {
-            let keys = RequestKeys::new(&opened.secret, protocol_id);
+            let keys = Arc::new(RequestKeys::new(&opened.secret, protocol_id));
             let token = OpenToken { name: opened.nonce, claims: opened.claims };
             Verified { keys: Some(keys), token: Some(token) }
         };
@@ -194,7 +194,7 @@ impl Worker {
         });
         let call =
             InLine { to: parts.client_id, place: Some(0), estimate: None, again: Duration::ZERO };
-        let call = self.checked(&call, request.verified.keys.as_ref());
+        let call = self.checked(&call, request.verified.keys.as_deref());
         let question = Question {
             worker: self.number,
             path,
@@ -282,7 +282,8 @@ impl Worker {
                 match why {
                     NotAgreed::Dropped(reason) => Err(reason),
                     NotAgreed::Downgrade => {
-                        let (id, keys) = (request.parts.client_id, request.verified.keys.as_ref());
+                        let (id, keys) =
+                            (request.parts.client_id, request.verified.keys.as_deref());
                         self.refuse(now, desk, path, id, Some(RefusalCode::Downgrade), keys);
                         Err(DropReason::WrongVersion)
                     }

@@ -2,7 +2,6 @@
 //!
 //! The invariant: it never changes, so each worker reads it without asking anybody.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use super::ServerConfig;
@@ -16,9 +15,9 @@ pub(super) struct Rules {
     /// Shared by all connections.
     pub(super) connection: Arc<ConnectionConfig>,
     pub(super) suites: Suites,
-    /// In a box, because the rules are moved about when they are made, which leaves copies that nothing
-    /// wipes.
-    pub(super) request_keys: Option<Box<RequestKeys>>,
+    /// In a place of their own, which requests share: a copy that is moved about leaves others behind, which
+    /// nothing wipes.
+    pub(super) request_keys: Option<Arc<RequestKeys>>,
     pub(super) cookie_key: CookieKey,
 }
 
@@ -43,7 +42,7 @@ impl Rules {
         };
         let secret = config.credentials.secret.as_ref();
         let request_keys =
-            secret.map(|secret| Box::new(RequestKeys::new(secret, config.protocol_id)));
+            secret.map(|secret| Arc::new(RequestKeys::new(secret, config.protocol_id)));
         let cookie_key = CookieKey::new(entropy.next_secret());
         let connection = Arc::new(config.connection);
         Ok((Self { config, connection, suites, request_keys, cookie_key }, reset_key))
