@@ -6,7 +6,9 @@ const [state, bar, canvas, form, text, log] = ['state', 'bar', 'world', 'say', '
   .map((id) => document.getElementById(id));
 
 async function main() {
-  const { url, certificateHashes, ticket } = await invitation('invitation.json');
+  const { url, ticket } = await invitation('invitation.json');
+  // Asked anew when a session has broken, for the certificate may be another by then.
+  const certificateHashes = async () => (await invitation('invitation.json')).certificateHashes;
   state.textContent = `Asking ${url} …`;
   const began = performance.now();
   const client = await Client.connect(url, ticket, { certificateHashes });
@@ -32,6 +34,12 @@ async function main() {
         break;
       case 'message':
         log.textContent += `${new TextDecoder().decode(event.data)}\n`;
+        break;
+      case 'interrupted':
+        state.textContent = 'The way to the server is lost; looking for another …';
+        break;
+      case 'resumed':
+        state.textContent = 'There is a way again';
         break;
       case 'closed':
         state.textContent = `Gone: ${event.message}`;

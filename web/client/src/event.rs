@@ -27,10 +27,43 @@ pub(crate) fn object(event: Event) -> JsValue {
             set(&object, "data", Uint8Array::from(&data[..]));
             "block"
         }
-        Event::BlockCancelled { tag, code, .. } => {
+        Event::BlockAnnounced { block, tag, length, digest } => {
+            set(&object, "block", block.to_bits());
+            set(&object, "tag", BigInt::from(tag));
+            set(&object, "lengthBytes", length as f64);
+            set(&object, "digest", Uint8Array::from(&digest[..]));
+            "announced"
+        }
+        Event::BlockHere { tag } => {
+            set(&object, "tag", BigInt::from(tag));
+            "here"
+        }
+        Event::Chunk { block, tag, offset, data, .. } => {
+            set(&object, "block", block.to_bits());
+            set(&object, "tag", BigInt::from(tag));
+            set(&object, "offsetBytes", offset as f64);
+            set(&object, "data", Uint8Array::from(&data[..]));
+            "chunk"
+        }
+        Event::BlockComplete { block, tag } => {
+            set(&object, "block", block.to_bits());
+            set(&object, "tag", BigInt::from(tag));
+            "complete"
+        }
+        Event::BlockCancelled { block, tag, code } => {
+            set(&object, "block", block.to_bits());
             set(&object, "tag", BigInt::from(tag));
             set(&object, "code", code);
             "cancelled"
+        }
+        Event::BlockSent { handle } => {
+            set(&object, "handle", handle.to_bits());
+            "sent"
+        }
+        Event::BlockDeclined { handle, code } => {
+            set(&object, "handle", handle.to_bits());
+            set(&object, "code", code);
+            "declined"
         }
         Event::Message { channel, data } => {
             set(&object, "channel", channel);
@@ -41,6 +74,19 @@ pub(crate) fn object(event: Event) -> JsValue {
             set(&object, "sequence", u32::from(sequence.get()));
             set(&object, "data", Uint8Array::from(&data[..]));
             "packet"
+        }
+        Event::MessageAcked { channel, number } => {
+            set(&object, "channel", channel);
+            set(&object, "number", number as f64);
+            "message-acked"
+        }
+        Event::PacketAcked { sequence } => {
+            set(&object, "sequence", u32::from(sequence.get()));
+            "packet-acked"
+        }
+        Event::PacketLost { sequence } => {
+            set(&object, "sequence", u32::from(sequence.get()));
+            "packet-lost"
         }
         Event::MessageWritable { channel } => {
             set(&object, "channel", channel);

@@ -5,17 +5,21 @@
 //! the clock (`performance.now`), the random seed (`crypto.getRandomValues`) and WebTransport's datagrams.
 //! ChaCha20 is the only cipher, for WebAssembly has no instructions of AES.
 
+mod blocks;
 mod event;
+mod settings;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
-use haulier_proto::connection::{CloseCode, ConnectionConfig, ErrorKind, Order, SendError};
+use haulier_proto::connection::{CloseCode, Connection, ErrorKind, Order, SendError};
 use haulier_proto::credentials::{ConnectToken, Ticket};
 use haulier_proto::{AesSupport, Batch, Instant, Machine, Platform};
 use js_sys::{Error, Object, Reflect, Uint8Array};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
+
+pub use settings::Settings;
 
 /// Stands for the server: WebTransport has one peer, and the address is never sent.
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 1);
@@ -42,8 +46,7 @@ impl Player {
         credentials: &str,
         request: Vec<u8>,
         seed: &[u8],
-        max_block_bytes: f64,
-        max_rate_bps: f64,
+        settings: &Settings,
     ) -> Result<Self, Error> {
         let fault = |kind: ErrorKind, text: String| error(kind, &text);
         let (protocol_id, credentials) =
@@ -51,16 +54,9 @@ impl Player {
         let seed: [u8; 32] = seed
             .try_into()
             .map_err(|_| fault(ErrorKind::Internal, "the seed has 32 bytes".into()))?;
-        let mut connection = ConnectionConfig::default();
-        if max_block_bytes.is_finite() && max_block_bytes >= 0.0 {
-            connection.max_block_bytes = max_block_bytes as u64;
-        }
-        if max_rate_bps.is_finite() && max_rate_bps >= 0.0 {
-            connection.max_rate_bps = max_rate_bps as u64;
-        }
         let config = ClientConfig::new(SERVER, protocol_id, credentials)
             .with_request(request)
-            .with_connection(connection);
+            .with_connection(settings.connection);
         let platform = Platform::new(seed, AesSupport::Software);
         let machine = ClientMachine::new(at(now_ms), config, platform)
             .map_err(|refused| fault(ErrorKind::Usage, refused.to_string()))?;
@@ -131,6 +127,37 @@ impl Player {
         let connection = self.machine.connection_mut().ok_or(SendError::NotOpen);
         let sent = connection.and_then(|it| it.send_packet(data));
         sent.map(|sequence| f64::from(sequence.get())).map_err(|refused| of_send(&refused))
+    }
+
+    /// Changes the highest rate of blocks, in bit/s.
+    pub fn set_max_rate_bps(&mut self, rate_bps: f64) {
+        if let Some(connection) = self.machine.connection_mut() {
+            connection.set_max_rate_bps(rate_bps as u64);
+        }
+    }
+
+    /// Changes how much of the link blocks may take.
+    ///
+    /// # Errors
+    /// An `Error` of kind `usage` for another word.
+    pub fn set_urgency(&mut self, word: &str) -> Result<(), Error> {
+        let urgency = settings::urgency(word)?;
+        if let Some(connection) = self.machine.connection_mut() {
+            connection.set_urgency(urgency);
+        }
+        Ok(())
+    }
+
+    /// There is another way to the server: it is sent something, so that it learns of it.
+    pub fn moved(&mut self) {
+        if let Some(connection) = self.machine.connection_mut() {
+            connection.ping();
+        }
+    }
+
+    /// Whether all blocks and messages of the page were acknowledged.
+    pub fn all_acked(&self) -> bool {
+        self.machine.connection().is_none_or(Connection::all_acked)
     }
 
     /// Closes the connection. Without a code it is `done`; an application's own codes begin at 256.

@@ -4,7 +4,8 @@
 //! `trial PAGE_DIRECTORY LINK BYTES [SEED [cubic]]` prints a line of JSON with all that a page needs. LINK
 //! is a profile of the simulator (`cable`, `mobile`, ...), or `none`. Commands come as lines: `native` joins
 //! natively, `native-up` sends something after that, `close` ends all connections with a reason, `renew`
-//! makes a new certificate, `gone` ends the program without a word.
+//! makes a new certificate, `restart` has the sessions of browsers broken and a new server for them, `heard`
+//! says how much of what is counted has come, `gone` ends the program without a word.
 
 #[path = "../world/http.rs"]
 mod http;
@@ -15,7 +16,7 @@ mod relay;
 use std::error::Error;
 use std::io::BufRead;
 use std::net::SocketAddr;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -38,6 +39,9 @@ const MESSAGE_BYTES: usize = 16 << 10;
 
 /// What the last one begins with.
 const LAST: u8 = 255;
+
+/// A block of a player with this tag is declined, with this code; others come back.
+const UNWANTED: (u64, u32) = (13, 4);
 
 /// The emulated link to this server, or none.
 fn over(
@@ -75,11 +79,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let credentials = ServerCredentials::default().with_secret(haulier::random_secret()?);
     let config = ServerConfig::new(PROTOCOL_ID, credentials.with_token_key(key.clone()));
     let server = Server::bind("127.0.0.1:0", config)?;
-    let certificate = Certificate::self_signed(["localhost", "127.0.0.1"]);
+    let certificate = || Certificate::self_signed(["localhost", "127.0.0.1"]);
     let mut limits = WebLimits::default();
     // What it costs if QUIC has its own beneath ours.
     limits.has_quic_congestion_control = rest.get(1).is_some_and(|it| it == "cubic");
-    let web = WebServer::start_with("127.0.0.1:0", certificate, &server, limits)?;
+    let web = WebServer::start_with("127.0.0.1:0", certificate(), &server, limits)?;
     let near = over(profile, seed, server.local_addr())?;
     let url = format!("https://{}/", over(profile, seed, web.local_addr())?);
 
@@ -107,14 +111,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         profile.map_or(Duration::ZERO, |it| join_limit(&it.link(), world.data().len() as u64));
     let (hashes, invited) = (web.certificate_hashes(), text.clone());
     let line = http::invitation(&url, &hashes, &text);
-    let web = std::sync::Arc::new(web);
-    let of_site = std::sync::Arc::clone(&web);
-    let invite = move || http::invitation(&url, &of_site.certificate_hashes(), &invited);
+    let at = web.local_addr();
+    let web = Arc::new(Mutex::new(Some(web)));
+    let of_site = Arc::clone(&web);
+    let hashes = move || with(&of_site, WebServer::certificate_hashes).unwrap_or_default();
+    let invite = move || http::invitation(&url, &hashes(), &invited);
     let site = http::serve(0, page.into(), invite)?;
     println!(
         r#"{{"site":"http://{site}/","invitation":{line},"wrong":"{wrong}","token":"{token}","expired":"{expired}","limit_ms":{:.1}}}"#,
         limit.as_secs_f64() * 1e3
     );
+    let mut heard_bytes = 0;
     loop {
         if let Some((id, event)) = server.wait(Duration::from_secs(3600))? {
             match event {
@@ -125,7 +132,20 @@ fn main() -> Result<(), Box<dyn Error>> {
                 {
                     let _gone = server.send_message(id, &b"got it all"[..]);
                 }
-                ServerEvent::Connection(Event::Message { channel: UP, .. }) => {}
+                ServerEvent::Connection(Event::Message { channel: UP, data }) => {
+                    heard_bytes += data.len();
+                }
+                ServerEvent::Connection(Event::BlockAnnounced { block, tag, .. })
+                    if tag == UNWANTED.0 =>
+                {
+                    server.decline_block(id, block, UNWANTED.1);
+                }
+                ServerEvent::Connection(Event::Block { tag, data }) => {
+                    let _gone = server.send_block(id, &Block::new(tag, data));
+                }
+                ServerEvent::Connection(Event::BlockDeclined { code, .. }) => {
+                    println!(r#"{{"declined":{code}}}"#);
+                }
                 // What one says, all hear. A packet comes back.
                 ServerEvent::Connection(Event::Message { data, channel }) => {
                     for other in server.connections() {
@@ -154,11 +174,18 @@ fn main() -> Result<(), Box<dyn Error>> {
                         server.close(id, CloseCode(300), "kicked");
                     }
                 }
-                "renew" => web.renew_certificate(),
+                "renew" => drop(with(&web, WebServer::renew_certificate)),
+                "restart" => {
+                    let mut front = web.lock().unwrap_or_else(PoisonError::into_inner);
+                    drop(front.take());
+                    *front = Some(WebServer::start_with(at, certificate(), &server, limits)?);
+                    println!(r#"{{"restarted":true}}"#);
+                }
+                "heard" => println!(r#"{{"heard_bytes":{heard_bytes}}}"#),
                 "gone" => std::process::exit(0),
                 "stats" => println!(
                     r#"{{"stats":"{:?} {:?} {:?}"}}"#,
-                    web.stats(),
+                    with(&web, WebServer::stats),
                     server.gateway().stats(),
                     server
                         .connections()
@@ -170,6 +197,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
+}
+
+/// Asks the server for browsers; `None` between two.
+fn with<T>(web: &Mutex<Option<WebServer>>, ask: impl FnOnce(&WebServer) -> T) -> Option<T> {
+    web.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(ask)
 }
 
 /// Joins natively, and says how long it took from the first call to the whole block; or, after that, until
