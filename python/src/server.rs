@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haulier::{
-    CloseCode, EarlierTokens, Identity, Listen, Secret, ServerConfig, ServerCredentials,
+    CloseCode, EarlierTokens, FinishError, Identity, Listen, Secret, ServerConfig,
+    ServerCredentials,
 };
 use pyo3::prelude::*;
 
@@ -266,7 +267,8 @@ impl Server {
         this
     }
 
-    /// Finishes within 5 s; after an error it only starts to.
+    /// Finishes, for 5 s at most; after an error it only starts to. Who has vanished answers no close, and that
+    /// is no error of the program's.
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -278,7 +280,12 @@ impl Server {
             self.get().shut_down();
             return Ok(());
         }
-        self.finish(py, LAST_WORDS.as_secs_f64())
+        let finish = self.get().clone().finish_async(LAST_WORDS);
+        let Some(finished) = block_on(py, Limit::new(None)?, finish)? else { unreachable!() };
+        match finished {
+            Err(FinishError::TimedOut) => Ok(()),
+            finished => Ok(finished.map_err(Failure::from)?),
+        }
     }
 
     /// Whether it was shut down, and no connection is left.

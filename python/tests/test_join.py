@@ -6,9 +6,11 @@ import array
 import builtins
 import gc
 import os
+import select
 import socket
 import sys
 import threading
+import time
 
 import pytest
 
@@ -356,6 +358,60 @@ def test_the_end_of_a_with_waits_for_what_was_sent(host: Host) -> None:
             client.send_block(Block(8, os.urandom(3_000_000)))
             raise LookupError
     assert not client.all_acked
+
+
+class Link:
+    """A link of 0.3 s each way to a server, until it is cut."""
+
+    def __init__(self, server: str) -> None:
+        host, _, port = server.rpartition(":")
+        self._near, self._far = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+        self._near.bind(("127.0.0.1", 0))
+        self._far.connect((host, int(port)))
+        self.near = "127.0.0.1:%d" % self._near.getsockname()[1]
+        self._is_cut = threading.Event()
+        self._thread = threading.Thread(target=self._carry)
+        self._thread.start()
+
+    def _carry(self) -> None:
+        on_the_way: list[tuple[float, socket.socket, bytes]] = []
+        client = None
+        while not self._is_cut.is_set():
+            readable, _, _ = select.select([self._near, self._far], [], [], 0.01)
+            for end in readable:
+                data, sender = end.recvfrom(2000)
+                client = sender if end is self._near else client
+                other = self._far if end is self._near else self._near
+                on_the_way.append((time.monotonic() + 0.3, other, data))
+            while on_the_way and on_the_way[0][0] <= time.monotonic():
+                _, to, data = on_the_way.pop(0)
+                if to is self._far:
+                    to.send(data)
+                elif client is not None:
+                    to.sendto(data, client)
+
+    def cut(self) -> None:
+        self._is_cut.set()
+        self._thread.join()
+        self._near.close()
+        self._far.close()
+
+
+def test_a_player_that_has_vanished_is_no_error_at_the_end_of_a_with() -> None:
+    """Six closes that nobody answers, a second apart, take longer than the end waits."""
+    with Server.bind("127.0.0.1:0", PROTOCOL_ID, open=True) as server:
+        link = Link(server.local_addr)
+        client = Client.connect(link.near, protocol_id=PROTOCOL_ID, open=True)
+        event: object = None
+        while not isinstance(event, Event.Connected):
+            found = server.wait(LIMIT_S)
+            assert found is not None, "nothing came in time"
+            _, event = found
+        link.cut()
+    assert server.connections() != []
+    with pytest.raises(haulier.TimeoutError):
+        server.finish(0)
+    client.close()
 
 
 def test_a_handle_that_is_forgotten_closes_its_connection(host: Host) -> None:

@@ -359,7 +359,8 @@ class Server:
         _error: Optional[BaseException],
         _traceback: Optional[TracebackType],
     ) -> None:
-        """Finishes within 5 s; after an error it only starts to."""
+        """Finishes, for 5 s at most; after an error it only starts to. Who has vanished answers no close, and
+        that is no error of the program's."""
     @property
     def is_shut_down(self) -> bool:
         """Whether it was shut down, and no connection is left."""
