@@ -9,6 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::ci::{LINTED, Shell, Stop};
 
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -101,7 +103,17 @@ fn build(shell: &Shell<'_>, engine: Engine) -> Result<PathBuf, Stop> {
     for source in ["web/client/js", "web/page"] {
         copy_all(&shell.workspace.root.join(source), &site)?;
     }
+    number(&site.join("package.json"))?;
     Ok(site)
+}
+
+/// Gives the package for npm the version of all others.
+fn number(manifest: &Path) -> Result<(), Stop> {
+    let text = fs::read_to_string(manifest).map_err(|error| broken(manifest, &error))?;
+    let mut package: Value =
+        serde_json::from_str(&text).map_err(|error| broken(manifest, &error.into()))?;
+    package["version"] = env!("CARGO_PKG_VERSION").into();
+    fs::write(manifest, format!("{package:#}\n")).map_err(|error| broken(manifest, &error))
 }
 
 fn copy_all(from: &Path, to: &Path) -> Result<(), Stop> {
