@@ -267,8 +267,8 @@ impl Server {
         this
     }
 
-    /// Finishes, for 5 s at most; after an error it only starts to. Who has vanished answers no close, and that
-    /// is no error of the program's.
+    /// Finishes, for 5 s at most; after an error it only starts to. Who has vanished answers no close, and
+    /// that is no error of the program's.
     fn __exit__(
         &self,
         py: Python<'_>,
