@@ -100,9 +100,11 @@ class Page(unittest.TestCase):
     def tearDownClass(cls) -> None:
         cls.driver.quit()
 
-    def open(self, link: str = "none", count: int = BYTES, page: str = "invitation.json") -> Trial:
+    def open(
+        self, link: str = "none", count: int = BYTES, page: str = "invitation.json", more: str = ""
+    ) -> Trial:
         """A page of the site that does nothing by itself: a file is shown as one."""
-        trial = Trial(link, count)
+        trial = Trial(link, count, more=more)
         self.addCleanup(trial.end)
         self.driver.get(trial.told["site"] + page)
         return trial
@@ -254,6 +256,32 @@ class Page(unittest.TestCase):
         self.assertEqual(got["text"], "still me")
         order = [kind for kind in got["types"] if kind != "progress"]
         self.assertEqual(order, ["interrupted", "resumed", "block"])
+
+    def test_who_waits_in_line_keeps_the_place_when_its_session_breaks(self) -> None:
+        trial = self.open(more="one-seat")
+        waits = play(self.driver, trial, """
+          const hashes = async () => (await invitation('invitation.json')).certificateHashes;
+          window.first = await Client.connect(url, ticket, { certificateHashes: hashes });
+          await take(window.first, ({ type }) => type === 'block');
+          const place = await new Promise((onqueue) => {
+            const options = { certificateHashes: hashes, onqueue };
+            window.second = Client.connect(url, ticket, options).catch((error) => error);
+          });
+          done(place.place);
+        """)
+        self.assertEqual(waits, 1)
+        trial.command("restart")
+        self.assertEqual(trial.line(), {"restarted": True})
+        got = play(self.driver, trial, """
+          const seen = await take(window.first, ({ type }) => type === 'resumed');
+          window.first.close();
+          const client = await window.second;
+          if (!(client instanceof Client)) throw client;
+          const [{ type, data }] = (await take(client, ({ type }) => type === 'block')).slice(-1);
+          client.close();
+          done({ seen: seen.map(({ type }) => type), type, length: data.length });
+        """)
+        self.assertEqual(got, {"seen": ["interrupted", "resumed"], "type": "block", "length": BYTES})
 
     def test_blocks_go_both_ways_and_either_end_may_decline_or_have_them(self) -> None:
         trial = self.open(count=1000)

@@ -43,7 +43,7 @@ export interface ConnectOptions {
   idleTimeoutMs?: number;
   /** How long the server may take to let the player in, in ms. Default 10,000. */
   handshakeTimeoutMs?: number;
-  /** Called while the server has no seat: `place` 1 is the next. */
+  /** Called while the server has no seat: `place` 1 is the next. It is kept if the session breaks. */
   onqueue?: (wait: { place: number | null; estimateMs: number | null }) => void;
   /** Where `engine_bg.wasm` is, if not beside `engine.js`. */
   module?: string | URL | Response | BufferSource | WebAssembly.Module;

@@ -73,6 +73,7 @@ export class Client {
   #unreadBytes = 0;
   #waiting = [];
   #connected = false;
+  #inLine = false;
   #closing = false;
   #finishing = false;
   #ended = null;
@@ -133,20 +134,23 @@ export class Client {
     this.#round();
   }
 
-  /** The session is over. Who is in goes on by another; its machine's patience is the limit. */
+  /** The session is over. Who is in, or in line, goes on by another; its machine's patience is the limit. A
+   *  welcome that was on its way is lost: the server sends it to no other address. */
   async #lost(reason, open) {
     this.#session = null;
     this.#interruption = `the session has ended${reason ? `: ${reason}` : ''}`;
     if (!this.#isOpen()) return;
-    if (!this.#connected) {
+    if (!this.#connected && !this.#inLine) {
       this.#finish({ type: 'closed', kind: 'lost', message: this.#interruption, code: null, reason });
       return this.#release();
     }
-    this.#push({ type: 'interrupted', message: this.#interruption });
+    // Nobody reads events yet while the page is in line.
+    const tells = this.#connected;
+    if (tells) this.#push({ type: 'interrupted', message: this.#interruption });
     for (let pause = FIRST_PAUSE_MS; this.#isOpen(); pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       const session = await open().catch(() => null);
       if (session && this.#isOpen()) {
-        this.#push({ type: 'resumed' });
+        if (tells) this.#push({ type: 'resumed' });
         return this.#use(session, open);
       }
       session?.close();
@@ -194,6 +198,7 @@ export class Client {
         this.#connected = true;
         this.#opened.resolve();
       } else if (event.type === 'queued') {
+        this.#inLine = true;
         this.#onqueue?.({ place: event.place, estimateMs: event.estimateMs });
       } else if (event.type === 'closed') {
         return this.#finish(event);

@@ -1,11 +1,12 @@
 //! What the tests of the page and the measurements have at the other end: a server for both kinds of players,
 //! each kind over an emulated link, and a native player to compare with.
 //!
-//! `trial PAGE_DIRECTORY LINK BYTES [SEED [cubic]]` prints a line of JSON with all that a page needs. LINK
-//! is a profile of the simulator (`cable`, `mobile`, ...), or `none`. Commands come as lines: `native` joins
-//! natively, `native-up` sends something after that, `close` ends all connections with a reason, `renew`
-//! makes a new certificate, `restart` has the sessions of browsers broken and a new server for them, `heard`
-//! says how much of what is counted has come, `gone` ends the program without a word.
+//! `trial PAGE_DIRECTORY LINK BYTES [SEED [cubic|one-seat]]` prints a line of JSON with all that a page
+//! needs. LINK is a profile of the simulator (`cable`, `mobile`, ...), or `none`. Commands come as
+//! lines: `native` joins natively, `native-up` sends something after that, `close` ends all connections
+//! with a reason, `renew` makes a new certificate, `restart` has the sessions of browsers broken and a
+//! new server for them, `heard` says how much of what is counted has come, `gone` ends the program
+//! without a word.
 
 #[path = "../world/http.rs"]
 mod http;
@@ -66,7 +67,7 @@ fn world(bytes: usize) -> Vec<u8> {
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [page, link, bytes, rest @ ..] = &args[..] else {
-        return Err("trial PAGE_DIRECTORY LINK BYTES [SEED]".into());
+        return Err("trial PAGE_DIRECTORY LINK BYTES [SEED [cubic|one-seat]]".into());
     };
     let seed = rest.first().map_or(Ok(1), |seed| seed.parse())?;
     let profile = match link.as_str() {
@@ -77,12 +78,16 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let key = TokenKey { id: 1, key: haulier::random_secret()? };
     let credentials = ServerCredentials::default().with_secret(haulier::random_secret()?);
-    let config = ServerConfig::new(PROTOCOL_ID, credentials.with_token_key(key.clone()));
+    let mut config = ServerConfig::new(PROTOCOL_ID, credentials.with_token_key(key.clone()));
+    let asked = rest.get(1).map(String::as_str);
+    if asked == Some("one-seat") {
+        config.limits.connections = 1;
+    }
     let server = Server::bind("127.0.0.1:0", config)?;
     let certificate = || Certificate::self_signed(["localhost", "127.0.0.1"]);
     let mut limits = WebLimits::default();
     // What it costs if QUIC has its own beneath ours.
-    limits.has_quic_congestion_control = rest.get(1).is_some_and(|it| it == "cubic");
+    limits.has_quic_congestion_control = asked == Some("cubic");
     let web = WebServer::start_with("127.0.0.1:0", certificate(), &server, limits)?;
     let near = over(profile, seed, server.local_addr())?;
     let url = format!("https://{}/", over(profile, seed, web.local_addr())?);
