@@ -20,7 +20,8 @@ LONGEST_TEXT = 200
 MIB = 1 << 20
 
 DIRECTORY, KNOWN, SIZED, PIPE = range(4)
-EXECUTABLE = 4
+# What the bits of the flags from the fourth on take away from a file of mode 0666.
+TAKEN = (0o200, 0o040, 0o020, 0o004, 0o002)
 
 SEPARATORS = '/\\:*?"<>|'
 DEVICES = ("CON", "PRN", "AUX", "NUL", "COM", "LPT", "CONIN$", "CONOUT$")
@@ -96,11 +97,23 @@ def collide(paths: List[str]) -> bool:
     return bool(files & directories)
 
 
+def mode_bits(mode: str) -> int:
+    """The six bits of a mode as chmod has it (8.2): the owner may run it, and what it lacks of 0666."""
+    bits = int(mode, 8)
+    return bool(bits & 0o100) | sum(2 << place for place, bit in enumerate(TAKEN) if not bits & bit)
+
+
+def mode_of(bits: int) -> str:
+    """The mode at its giver: who may read it may run it, if its owner may."""
+    mode = 0o666 & ~sum(bit for place, bit in enumerate(TAKEN) if bits & 2 << place)
+    return f"{mode | (mode & 0o444) >> 2 if bits & 1 else mode:04o}"
+
+
 def write_offer(entries: List[Row]) -> bytes:
     out = varint(len(entries))
     for entry in entries:
         path = entry["path"].encode()
-        out += u8(entry["kind"] | (EXECUTABLE if entry["executable"] else 0)) + varint(len(path)) + path
+        out += u8(entry["kind"] | mode_bits(entry["mode"]) << 2) + varint(len(path)) + path
         out += entry["modified_ns"].to_bytes(8, "little", signed=True)
         if entry["kind"] in (KNOWN, SIZED):
             out += varint(entry["size"])
@@ -115,9 +128,11 @@ def read_offer(data: bytes) -> List[Row]:
     reader = Reader(data)
     entries = []
     for _ in range(reader.within(reader.varint(), 0, MOST_FILES)):
-        flags = reader.within(reader.integer(1), 0, 7)
+        flags = reader.integer(1)
+        if flags & 3 == DIRECTORY and flags != DIRECTORY:
+            raise Refused("out_of_range", "a directory with a mode")
         path = text(reader.take(reader.within(reader.varint(), 0, 1024)))
-        entry = {"path": path, "kind": flags & 3, "executable": bool(flags & EXECUTABLE)}
+        entry = {"path": path, "kind": flags & 3, "mode": mode_of(flags >> 2)}
         entry["modified_ns"] = int.from_bytes(reader.take(8), "little", signed=True)
         if entry["kind"] in (KNOWN, SIZED):
             entry["size"] = reader.within(reader.varint(), 0, LARGEST_FILE)

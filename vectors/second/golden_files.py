@@ -12,8 +12,8 @@ Row = Dict[str, Any]
 ROOT = draw("root of a file", 32)
 
 
-def entry(path: str, kind: int = files.SIZED, size: int = 0, modified_ns: int = 0, executable: bool = False) -> Row:
-    row: Row = {"path": path, "kind": kind, "executable": executable, "modified_ns": modified_ns}
+def entry(path: str, kind: int = files.SIZED, size: int = 0, modified_ns: int = 0, mode: str = "0666") -> Row:
+    row: Row = {"path": path, "kind": kind, "mode": mode, "modified_ns": modified_ns}
     if kind in (files.KNOWN, files.SIZED):
         row["size"] = size
     if kind == files.KNOWN:
@@ -26,11 +26,12 @@ OFFERS = {
     "one file": [entry("world.bin", files.KNOWN, 1 << 30, 1_790_000_000_123_456_789)],
     "every kind": [
         entry("void", files.DIRECTORY),
-        entry("bin/run", files.KNOWN, 3, -1, executable=True),
+        entry("bin/run", files.KNOWN, 3, -1, mode="0777"),
         entry("maps/.keep", files.SIZED, 0, -(2**63)),
         entry("maps/Straße.map", files.SIZED, 1 << 50, 2**63 - 1),
         entry("log", files.PIPE),
     ],
+    "modes": [entry(f"m{m}", size=1, mode=m) for m in ("0400", "0444", "0600", "0640", "0664", "0700", "0755")],
     "names that are nearly others": [entry(p) for p in ("a", "a.b", "a-b", "b/a", "console", "comb", "dir/a")],
     "thirty-two parts": [entry("/".join("a" * 32))],
 }

@@ -72,7 +72,7 @@ class Serve(Stream):
             return self.connection.close(NOT_ADMITTED, "", now)
         if asked not in ("", name):
             return self.connection.close(NOT_FOUND, "", now)
-        entry = {"path": name, "kind": files.KNOWN, "executable": False, "modified_ns": 0, "size": len(data)}
+        entry = {"path": name, "kind": files.KNOWN, "mode": "0644", "modified_ns": 0, "size": len(data)}
         offer = files.write_offer([{**entry, "root": Tree(data).root}])
         self.say({"kind": "offer", "list": offer})
         if verb == "get" and data:

@@ -25,6 +25,7 @@ pub mod giver;
 pub mod journal;
 pub mod listing;
 pub mod messages;
+mod mode;
 pub mod model;
 pub mod names;
 pub mod offer;
@@ -48,6 +49,7 @@ pub mod writer;
 
 pub use collisions::{Collision, check_collisions};
 pub use fields::FormatError;
+pub use mode::Mode;
 pub use only::{Only, PatternError};
 pub use progress::Progress;
 pub use quota::InboxQuota;

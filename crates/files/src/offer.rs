@@ -5,6 +5,7 @@
 
 use crate::collisions::{Collision, check_collisions};
 use crate::fields::{Fields, FormatError, put_text, put_varint};
+use crate::mode::Mode;
 use crate::names::{MAX_PATH_BYTES, NameError, SafePath};
 use crate::tag::MAX_FILE_BYTES;
 
@@ -51,17 +52,17 @@ pub struct Entry {
     pub path: SafePath,
     /// What is in it.
     pub content: Content,
-    /// Whether it may be run.
-    pub is_executable: bool,
+    /// Who may read, write and run it.
+    pub mode: Mode,
     /// When it was last changed: nanoseconds since 1970.
     pub modified_ns: i64,
 }
 
 impl Entry {
-    /// A file or directory that cannot be run, changed in 1970.
+    /// A file or directory of the default mode, changed in 1970.
     #[must_use]
     pub const fn new(path: SafePath, content: Content) -> Self {
-        Self { path, content, is_executable: false, modified_ns: 0 }
+        Self { path, content, mode: Mode::of_unix(0o666), modified_ns: 0 }
     }
 
     /// Its size in bytes, if that is known; a directory has none.
@@ -215,8 +216,8 @@ const KNOWN: u8 = 1;
 const SIZED: u8 = 2;
 const STREAM: u8 = 3;
 
-/// The bit beside them.
-const EXECUTABLE: u8 = 4;
+/// The mode is in the bits above them.
+const MODE_SHIFT: u32 = 2;
 
 fn put_entry(out: &mut Vec<u8>, entry: &Entry) {
     let kind = match entry.content {
@@ -225,7 +226,7 @@ fn put_entry(out: &mut Vec<u8>, entry: &Entry) {
         Content::Sized(_) => SIZED,
         Content::Stream => STREAM,
     };
-    out.push(kind | if entry.is_executable { EXECUTABLE } else { 0 });
+    out.push(kind | entry.mode.bits() << MODE_SHIFT);
     put_text(out, entry.path.as_str());
     out.extend_from_slice(&entry.modified_ns.to_le_bytes());
     match &entry.content {
@@ -240,18 +241,19 @@ fn put_entry(out: &mut Vec<u8>, entry: &Entry) {
 
 fn read_entry(fields: &mut Fields<'_>) -> Result<Entry, OfferError> {
     let flags = fields.u8()?;
-    if flags > (EXECUTABLE | STREAM) {
-        return Err(FormatError::Value("unknown flags of a file").into());
-    }
     let path = SafePath::new(fields.text(MAX_PATH_BYTES as u64)?)?;
     let modified_ns = i64::from_le_bytes(fields.array()?);
     let content = match flags & STREAM {
+        DIRECTORY if flags != DIRECTORY => {
+            return Err(FormatError::Value("a directory with a mode").into());
+        }
         DIRECTORY => Content::Directory,
         KNOWN => Content::Known { size: fields.varint()?, root: fields.array()? },
         SIZED => Content::Sized(fields.varint()?),
         _ => Content::Stream,
     };
-    Ok(Entry { path, content, is_executable: flags & EXECUTABLE != 0, modified_ns })
+    let mode = Mode::from_bits(flags >> MODE_SHIFT);
+    Ok(Entry { path, content, mode, modified_ns })
 }
 
 #[cfg(test)]
@@ -291,10 +293,10 @@ mod tests {
     #[test]
     fn an_offer_has_the_bytes_of_the_standard() {
         let mut file = known("a/b", 300);
-        (file.is_executable, file.modified_ns) = (true, -2);
+        (file.mode, file.modified_ns) = (Mode::of_unix(0o750), -2);
         let offer = Offer::new(vec![file, entry("p", Content::Stream)]).unwrap();
         let golden = [
-            &[2, 5, 3][..],
+            &[2, 0xe5, 3][..],
             b"a/b",
             &[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
             &[0x41, 0x2c],
@@ -320,7 +322,7 @@ mod tests {
         };
         assert_eq!(replaced(b"ab", b".."), Err(NameError::Part.into()));
         assert!(matches!(replaced(b"ab", b"CD"), Err(OfferError::Collision(_))));
-        assert!(matches!(replaced(&[2, 1, 2], &[2, 9, 2]), Err(OfferError::Format(_))));
+        assert!(matches!(replaced(&[2, 1, 2], &[2, 4, 2]), Err(OfferError::Format(_))));
         let size = [&[7; 32][..], &[1]].concat();
         let huge = [&[0xc4; 1][..], &[0, 0, 0, 0, 0, 0, 1], &[7; 32][..]].concat();
         let first = [&[1][..], &[7; 32][..]].concat();

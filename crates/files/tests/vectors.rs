@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use haulier_files::messages::{Form, Message, Request};
 use haulier_files::offer::{Content, Entry, Offer};
-use haulier_files::{BlockTag, Ranges};
+use haulier_files::{BlockTag, Mode, Ranges};
 use serde_json::Value;
 
 fn load(part: &str) -> Vec<Value> {
@@ -79,7 +79,7 @@ fn entry_of(entry: &Value) -> Entry {
     Entry {
         path: haulier_files::names::SafePath::new(entry["path"].as_str().unwrap()).unwrap(),
         content,
-        is_executable: entry["executable"].as_bool().unwrap(),
+        mode: Mode::of_unix(u32::from_str_radix(entry["mode"].as_str().unwrap(), 8).unwrap()),
         modified_ns: entry["modified_ns"].as_str().unwrap().parse().unwrap(),
     }
 }

@@ -203,8 +203,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, requires = "inbox", help_heading = "Inbox")]
     pub(crate) force: bool,
 
-    /// Do not keep whether a file of a client can be run, and when it was changed. Who may read it is decided
-    /// here in any case, by the umask, or by the file that it replaces.
+    /// Do not keep the mode of a client's file, and when it was changed: by the mode it is no more open than
+    /// at its client, nor in any case than the umask says, or the file that it replaces.
     #[arg(long, requires = "inbox", help_heading = "Inbox")]
     pub(crate) no_attributes: bool,
 
@@ -321,8 +321,8 @@ pub(crate) struct FetchArgs {
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Do not keep whether a file can be run, and when it was changed. Who may read it is decided here in any
-    /// case, by the umask, or by the file that it replaces.
+    /// Do not keep a file's mode, and when it was changed: by the mode it is no more open than where it comes
+    /// from, nor in any case than the umask says, or the file that it replaces.
     #[arg(long)]
     pub(crate) no_attributes: bool,
 
@@ -409,8 +409,8 @@ pub(crate) struct RecvArgs {
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Do not keep whether a file can be run, and when it was changed. Who may read it is decided here in any
-    /// case, by the umask, or by the file that it replaces.
+    /// Do not keep a file's mode, and when it was changed: by the mode it is no more open than where it comes
+    /// from, nor in any case than the umask says, or the file that it replaces.
     #[arg(long)]
     pub(crate) no_attributes: bool,
 

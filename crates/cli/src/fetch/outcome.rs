@@ -80,7 +80,7 @@ impl Fetch<'_> {
                 "name": entry.path.as_str(),
                 "bytes": entry.size(),
                 "blake3": root,
-                "executable": entry.is_executable,
+                "mode": entry.size().map(|_| entry.mode.to_string()),
                 "modified_ns": (entry.modified_ns != 0).then_some(entry.modified_ns),
             })
         });

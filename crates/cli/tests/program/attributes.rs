@@ -1,5 +1,5 @@
 //! What a file keeps beside its bytes, from `serve` and `send` to `fetch` and `recv`: whether it can be run,
-//! and when it was changed. Who may read it is decided where it is stored.
+//! when it was changed, and who may read it, who has to be allowed to here, too.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -40,7 +40,7 @@ fn usual(dir: &Dir) -> u32 {
 }
 
 fn runnable(mode: u32) -> u32 {
-    mode | (mode & 0o444) >> 2
+    (mode | (mode & 0o444) >> 2) & 0o755
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_directory_keeps_what_can_be_run_and_all_times() {
     let list = fetch(&[&serving.ticket, "--list"]).done();
     let files = list["files"].as_array().unwrap();
     let run = files.iter().find(|file| file["name"] == "tools/bin/run").unwrap();
-    assert_eq!(run["executable"], true);
+    assert_eq!(run["mode"], "0755");
     assert_eq!(run["modified_ns"], 1_000_000_001_123_456_789_i64);
 }
 
@@ -86,6 +86,43 @@ fn who_may_read_it_is_decided_where_it_is_stored() {
     let status = Command::new("sh").args(["-c", &run]).output().unwrap().status;
     assert!(status.success());
     assert_eq!(mode(&out), 0o700, "and no set-user-id");
+}
+
+#[test]
+fn a_file_is_no_more_open_than_at_its_giver() {
+    let dir = Dir::new();
+    dir.dir("tools");
+    let modes = [0o400, 0o444, 0o600, 0o640, 0o644, 0o700, 0o750, 0o755];
+    for mode in modes {
+        let name = format!("tools/{mode:o}");
+        dir.file(&name, b"x");
+        dir.set_mode(&name, mode);
+    }
+    let serving = serve(&[&dir.path("tools"), "--open"]);
+    for umask in [0o022, 0o027] {
+        let out = dir.dir(&format!("out-{umask:o}"));
+        let run = format!("umask {umask:o}; exec {HAULIER} fetch {} --open -o {out}", serving.addr);
+        assert!(Command::new("sh").args(["-c", &run]).output().unwrap().status.success());
+        for given in modes {
+            let here = mode(&format!("{out}/tools/{given:o}"));
+            assert_eq!(here, given & !umask, "{given:o} by {umask:o}: {here:o}");
+        }
+    }
+}
+
+/// Others would read it for as long as it takes, and what is left if it ends before.
+#[test]
+fn a_private_file_is_private_from_its_first_byte_on() {
+    let dir = Dir::new();
+    let file = dir.file("save", &data(6_000_000));
+    dir.set_mode("save", 0o600);
+    let serving = serve(&[&file, "--rate", "20M"]);
+    let out = dir.path("out");
+    let first = Program::start(&["fetch", "--json", &serving.ticket, "-o", &out]);
+    first.event_where("progress", |event| event["bytes"].as_u64() > Some(300_000));
+    assert_eq!(mode(&format!("{out}.haulier-part")), 0o600);
+    first.finish().done();
+    assert_eq!(mode(&out), 0o600);
 }
 
 #[test]

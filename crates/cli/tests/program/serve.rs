@@ -180,8 +180,8 @@ fn the_list_says_what_there_is() {
     let done = fetch(&[&serving.ticket, "--list"]).done();
     let shown = |name: &str| {
         let file = &done["files"].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
-        assert_eq!(keys(file), "blake3 bytes executable modified_ns name");
-        assert_eq!(file["executable"], false);
+        assert_eq!(keys(file), "blake3 bytes mode modified_ns name");
+        assert!(file["mode"].as_str().is_some_and(|mode| mode.starts_with("06")), "{file}");
         (file["bytes"].as_u64().unwrap(), file["blake3"].as_str().unwrap().to_owned())
     };
     assert_eq!(shown("a"), (0, blake3_hex(b"")));

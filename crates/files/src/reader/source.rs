@@ -15,6 +15,7 @@ use rustix::fs::OFlags;
 
 use crate::chunks::MAX_TREE_BYTES;
 use crate::errors::{Change, ReadError};
+use crate::mode::Mode;
 use crate::pool;
 use crate::storage::Storage;
 use crate::system;
@@ -81,7 +82,7 @@ pub struct SourceFile {
     path: PathBuf,
     file: File,
     version: FileVersion,
-    is_executable: bool,
+    mode: Mode,
     has_holes: bool,
 }
 
@@ -103,10 +104,10 @@ impl SourceFile {
         if version.bytes > MAX_TREE_BYTES {
             return Err(ReadError::TooLong { path: path.to_owned(), bytes: version.bytes });
         }
-        let is_executable = metadata.permissions().mode() & 0o100 != 0;
+        let mode = Mode::of_unix(metadata.permissions().mode());
         // Blocks of 512 bytes, on every file system.
         let has_holes = metadata.blocks().saturating_mul(512) < version.bytes;
-        Ok(Self { path: path.to_owned(), file, version, is_executable, has_holes })
+        Ok(Self { path: path.to_owned(), file, version, mode, has_holes })
     }
 
     /// Where it was opened.
@@ -124,9 +125,9 @@ impl SourceFile {
         &self.version
     }
 
-    /// Whether its owner may run it.
-    pub const fn is_executable(&self) -> bool {
-        self.is_executable
+    /// Who may read, write and run it.
+    pub const fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Whether all of this is a hole. A file that ends before has holes behind its end, which

@@ -29,7 +29,7 @@ impl<K: Ord + Clone> Inbox<K> {
         Self { place, replace, keeps_attributes: true, quota, uploads: 0 }
     }
 
-    /// Files get no executable bit and no time of change from their giver.
+    /// Files get no mode and no time of change from their giver.
     #[must_use]
     pub fn without_attributes(mut self) -> Self {
         self.keeps_attributes = false;

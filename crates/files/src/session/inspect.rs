@@ -105,7 +105,7 @@ pub(super) fn inspect(
 /// What a file is to have of the giver's. A time of 0 is none: a pipe has no other.
 fn of_entry(entry: &Entry) -> Attributes {
     let modified_ns = (entry.modified_ns != 0).then_some(entry.modified_ns);
-    Attributes { is_executable: Some(entry.is_executable), modified_ns }
+    Attributes { mode: Some(entry.mode), modified_ns }
 }
 
 /// Whether what has the name is what is offered.

@@ -370,7 +370,7 @@ impl Found {
             .map_err(|error| LibraryError::Name { path: path.to_owned(), error })?;
         let file = SourceFile::open(path)?;
         let mut entry = Entry::new(safe, Content::Sized(file.version().bytes));
-        entry.is_executable = file.is_executable();
+        entry.mode = file.mode();
         entry.modified_ns = file.version().modified_ns;
         let is_kept_open = self.files.len() < MAX_OPEN;
         self.files.push((entry, Served::new(path, Some(file), is_kept_open)));

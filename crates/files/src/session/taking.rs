@@ -115,7 +115,7 @@ impl Taking {
         }
     }
 
-    /// Files get no executable bit and no time of change from their giver.
+    /// Files get no mode and no time of change from their giver.
     #[must_use]
     pub const fn without_attributes(mut self) -> Self {
         self.keeps_attributes = false;

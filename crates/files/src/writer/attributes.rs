@@ -1,21 +1,26 @@
-//! What a file gets beside its bytes: whether it may be run, and its time of change.
+//! What a file gets beside its bytes: its mode, and its time of change.
 //!
-//! The rule: who may read and write it is decided here, by the umask or by the file that it replaces; the
-//! giver says only whether it is a program. Owners, set-user-id and the like are not on the wire.
+//! The rule: what is allowed here, by the umask or by the file that is replaced, is the most; the giver takes
+//! away of it, and says whether the file can be run. Owners, set-user-id and the like are not on the wire.
 
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, SystemTime};
 
+use crate::mode::Mode;
+
 /// The bits that say who may read, write and run a file.
 const MODE: u32 = 0o777;
+
+/// What the owner does with every file here, unless the giver says otherwise.
+const OWNERS: u32 = 0o600;
 
 /// What is kept of the giver's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attributes {
-    /// Whether it may be run; none if that is decided here alone.
-    pub(crate) is_executable: Option<bool>,
+    /// Who may read, write and run it; none if that is decided here alone.
+    pub(crate) mode: Option<Mode>,
     /// Its time of change, in nanoseconds since 1970; none if it is that of being written.
     pub(crate) modified_ns: Option<i64>,
 }
@@ -25,18 +30,9 @@ impl Attributes {
     /// same owner. A file system that has no such thing is no reason to fail.
     pub(crate) fn set(self, file: &File, replaced: Option<&Metadata>) -> io::Result<()> {
         let metadata = file.metadata()?;
-        let now = metadata.mode() & MODE;
-        let replaced = replaced.filter(|it| it.is_file() && it.uid() == metadata.uid());
-        let mode = replaced.map_or(now, |it| it.mode() & MODE);
-        let mode = match self.is_executable {
-            // Who may read it may run it.
-            Some(true) => mode | (mode & 0o444) >> 2,
-            Some(false) => mode & !0o111,
-            None => mode,
-        };
-        if mode != now {
-            tolerate(file.set_permissions(PermissionsExt::from_mode(mode)))?;
-        }
+        let here = of_same_owner(replaced, &metadata).unwrap_or(metadata.mode() & MODE);
+        let mode = self.mode.map_or(here, |mode| mode.within(here | OWNERS));
+        set_mode(file, &metadata, mode)?;
         match self.modified_ns {
             Some(nanoseconds) if nanoseconds != of(&metadata) => {
                 time(nanoseconds).map_or(Ok(()), |time| tolerate(file.set_modified(time)))
@@ -44,15 +40,23 @@ impl Attributes {
             _ => Ok(()),
         }
     }
+
+    /// A file in the making is for nobody who may not read it in the end.
+    pub(super) fn hide(self, file: &File, replaced: Option<&Metadata>) -> io::Result<()> {
+        let metadata = file.metadata()?;
+        let here = of_same_owner(replaced, &metadata).unwrap_or(MODE) | OWNERS;
+        let most = self.mode.map_or(here, |mode| mode.unfinished(here));
+        set_mode(file, &metadata, metadata.mode() & most)
+    }
 }
 
-/// A file in the making is for nobody who may not read the one that it replaces.
-pub(super) fn hide_like(file: &File, replaced: &Metadata) -> io::Result<()> {
-    let metadata = file.metadata()?;
-    if !replaced.is_file() || replaced.uid() != metadata.uid() {
-        return Ok(());
-    }
-    let mode = metadata.mode() & (replaced.mode() | 0o600) & MODE;
+/// The mode that the file which is replaced hands on.
+fn of_same_owner(replaced: Option<&Metadata>, file: &Metadata) -> Option<u32> {
+    let replaced = replaced.filter(|it| it.is_file() && it.uid() == file.uid())?;
+    Some(replaced.mode() & MODE)
+}
+
+fn set_mode(file: &File, metadata: &Metadata, mode: u32) -> io::Result<()> {
     match mode == metadata.mode() & MODE {
         true => Ok(()),
         false => tolerate(file.set_permissions(PermissionsExt::from_mode(mode))),
@@ -99,37 +103,48 @@ mod tests {
     }
 
     #[test]
-    fn who_may_read_it_may_run_it_and_nobody_else() {
+    fn the_giver_takes_away_and_who_may_read_may_run() {
         let file = tempfile::tempfile().unwrap();
-        let run = |is_executable| Attributes { is_executable, modified_ns: None };
-        for (before, executable, after) in [
-            (0o644, Some(true), 0o755),
-            (0o640, Some(true), 0o750),
-            (0o600, Some(true), 0o700),
-            (0o755, Some(false), 0o644),
-            (0o4755, Some(false), 0o644),
+        for (before, given, after) in [
+            (0o644, Some(0o755), 0o755),
+            (0o640, Some(0o755), 0o750),
+            (0o600, Some(0o755), 0o700),
+            (0o755, Some(0o644), 0o644),
+            (0o4755, Some(0o644), 0o644),
+            (0o644, Some(0o600), 0o600),
+            (0o664, Some(0o750), 0o750),
+            (0o644, Some(0o400), 0o400),
+            (0o400, Some(0o644), 0o600),
             (0o755, None, 0o755),
         ] {
             file.set_permissions(PermissionsExt::from_mode(before)).unwrap();
-            run(executable).set(&file, None).unwrap();
-            assert_eq!(mode(&file), after, "{before:o} {executable:?}");
+            let mode_of = given.map(Mode::of_unix);
+            Attributes { mode: mode_of, modified_ns: None }.set(&file, None).unwrap();
+            assert_eq!(mode(&file), after, "{before:o} {given:?}");
         }
     }
 
-    /// A private file stays private when it is replaced, and no bit beyond the nine is handed on.
+    /// A private file stays private when it is replaced, and no bit beyond the nine is handed on. Until then
+    /// the new one is no more open than either.
     #[test]
     fn a_file_that_is_replaced_hands_on_its_mode() {
         let (new, old) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
-        for (before, executable, after) in
-            [(0o600, Some(false), 0o600), (0o4744, Some(true), 0o755), (0o640, None, 0o640)]
-        {
+        for (before, given, hidden, after) in [
+            (0o600, Some(0o644), 0o600, 0o600),
+            (0o4744, Some(0o755), 0o644, 0o755),
+            (0o644, Some(0o400), 0o600, 0o400),
+            (0o444, Some(0o640), 0o640, 0o640),
+            (0o640, None, 0o640, 0o640),
+            (0o440, None, 0o640, 0o440),
+        ] {
             new.set_permissions(PermissionsExt::from_mode(0o644)).unwrap();
             old.set_permissions(PermissionsExt::from_mode(before)).unwrap();
-            let attributes = Attributes { is_executable: executable, modified_ns: None };
-            hide_like(&new, &old.metadata().unwrap()).unwrap();
-            assert_eq!(mode(&new) & !(before | 0o600), 0, "{before:o}");
-            attributes.set(&new, Some(&old.metadata().unwrap())).unwrap();
-            assert_eq!(mode(&new), after, "{before:o}");
+            let attributes = Attributes { mode: given.map(Mode::of_unix), modified_ns: None };
+            let replaced = old.metadata().unwrap();
+            attributes.hide(&new, Some(&replaced)).unwrap();
+            assert_eq!(mode(&new), hidden, "{before:o} {given:?}");
+            attributes.set(&new, Some(&replaced)).unwrap();
+            assert_eq!(mode(&new), after, "{before:o} {given:?}");
         }
     }
 
@@ -138,10 +153,10 @@ mod tests {
     fn no_time_fails() {
         let file = tempfile::tempfile().unwrap();
         for nanoseconds in [i64::MIN, -1, 0, 1, 1_700_000_000_123_456_789, i64::MAX] {
-            let attributes = Attributes { is_executable: None, modified_ns: Some(nanoseconds) };
+            let attributes = Attributes { mode: None, modified_ns: Some(nanoseconds) };
             attributes.set(&file, None).unwrap();
         }
-        let attributes = Attributes { is_executable: None, modified_ns: Some(-2_000_000_001) };
+        let attributes = Attributes { mode: None, modified_ns: Some(-2_000_000_001) };
         attributes.set(&file, None).unwrap();
         assert_eq!(of(&file.metadata().unwrap()), -2_000_000_001);
     }

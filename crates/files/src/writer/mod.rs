@@ -31,6 +31,7 @@ use work::{Inner, Status, Task};
 use crate::chunks::{CHUNK_BYTES, MAX_TREE_BYTES};
 use crate::errors::{ReadError, WriteError};
 use crate::journal::FileIdentity;
+use crate::mode::Mode;
 use crate::offer::Root;
 use crate::pieces::Copied;
 use crate::pool::PoolHandle;
@@ -82,10 +83,10 @@ impl WriteSettings {
         self
     }
 
-    /// Whether it can be run, by all who may read it. If nothing is said it is as the file that it replaces,
-    /// and a new one cannot.
-    pub const fn with_executable(mut self, is_executable: bool) -> Self {
-        self.attributes.is_executable = Some(is_executable);
+    /// What of its mode is left of the umask's, or of the mode of the file that it replaces. If nothing is
+    /// said that is all, and a new one cannot be run.
+    pub const fn with_mode(mut self, mode: Mode) -> Self {
+        self.attributes.mode = Some(mode);
         self
     }
 
@@ -214,7 +215,7 @@ impl FileWriter {
             return Err(WriteError::TooLong { bytes });
         }
         target.check_room(length.unwrap_or_default())?;
-        let data = target.open_data()?;
+        let data = target.open_data(settings.attributes)?;
         // What could not be gone on with needs no journal.
         let has_journal = identity.is_same_content(identity)
             && length.is_some_and(|length| length >= MIN_JOURNAL_BYTES);

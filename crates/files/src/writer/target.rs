@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
-use super::{Replace, WriteSettings, attributes};
+use super::attributes::Attributes;
+use super::{Replace, WriteSettings};
 use crate::errors::WriteError;
 use crate::journal::FileIdentity;
 use crate::storage::Storage;
@@ -71,8 +72,9 @@ impl Target {
         }
     }
 
-    /// Opens the unfinished file, and locks it: another process that writes it is refused.
-    pub(super) fn open_data(&self) -> Result<File, WriteError> {
+    /// Opens the unfinished file, and locks it: another process that writes it is refused. It is for nobody
+    /// who may not read it in the end.
+    pub(super) fn open_data(&self, attributes: Attributes) -> Result<File, WriteError> {
         let in_use = || WriteError::InUse { path: self.path.clone() };
         let file = self.open(&self.data)?;
         let metadata = file.metadata().map_err(|error| self.io(error))?;
@@ -87,8 +89,8 @@ impl Target {
         if !is_same {
             return Err(in_use());
         }
-        let hidden = self.replaced(Replace::File).map(|it| attributes::hide_like(&file, &it));
-        hidden.unwrap_or(Ok(())).map_err(|error| self.io(error))?;
+        let replaced = self.replaced(Replace::File);
+        attributes.hide(&file, replaced.as_ref()).map_err(|error| self.io(error))?;
         Ok(file)
     }
 

@@ -59,8 +59,9 @@ fn names_in(folder: &Path) -> Vec<String> {
 fn a_file_has_its_name_when_it_is_whole() {
     let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());
     let path = folder.path().join("f");
-    let settings =
-        WriteSettings::default().with_executable(true).with_modified_ns(1_000_000_000_123);
+    let settings = WriteSettings::default()
+        .with_mode(Mode::of_unix(0o750))
+        .with_modified_ns(1_000_000_000_123);
     let writer = FileWriter::open(pool.handle(), &path, &identity_of(&file), settings).unwrap();
     assert_eq!(writer.missing(), [0..5]);
     (0..4).rev().for_each(|index| push(&writer, &file, index));
@@ -73,7 +74,7 @@ fn a_file_has_its_name_when_it_is_whole() {
     assert_eq!(writer.tree().unwrap(), BlockTree::of(&file));
     let metadata = path.metadata().unwrap();
     assert_eq!((metadata.mtime(), metadata.mtime_nsec()), (1000, 123));
-    assert_eq!(metadata.permissions().mode() & 0o500, 0o500);
+    assert_eq!(metadata.permissions().mode() & 0o507, 0o500);
 }
 
 /// What was written is not wanted again; what the disk has lost of it is found, and is.
