@@ -373,6 +373,8 @@ class Relay(threading.Thread):
             if not ready:
                 self._release()
             for sock in ready:
+                if sock not in (self.front, self.back):
+                    continue  # the client has moved since it was found ready
                 data, sender = sock.recvfrom(65_536)
                 up = sock is self.front
                 if up:
