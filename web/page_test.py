@@ -283,6 +283,20 @@ class Page(unittest.TestCase):
         """)
         self.assertEqual(got, {"seen": ["interrupted", "resumed"], "type": "block", "length": BYTES})
 
+    def test_who_waits_in_line_hears_that_the_server_has_gone(self) -> None:
+        trial = self.open(more="one-seat")
+        waits = play(self.driver, trial, """
+          window.first = await Client.connect(url, ticket, { certificateHashes });
+          const place = await new Promise((onqueue) => {
+            const options = { certificateHashes, onqueue, handshakeTimeoutMs: 1000 };
+            window.second = Client.connect(url, ticket, options).catch(({ kind }) => kind);
+          });
+          done(place.place);
+        """)
+        self.assertEqual(waits, 1)
+        trial.command("gone")
+        self.assertEqual(play(self.driver, trial, "done(await window.second);"), "lost")
+
     def test_blocks_go_both_ways_and_either_end_may_decline_or_have_them(self) -> None:
         trial = self.open(count=1000)
         got = play(self.driver, trial, """

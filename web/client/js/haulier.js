@@ -232,7 +232,7 @@ export class Client {
   #finish(closed) {
     if (this.#ended) return;
     // The machine has heard nothing for too long: there was no way by which it could.
-    const isLost = closed.kind === 'timeout' && this.#session === null;
+    const isLost = ['timeout', 'no-answer'].includes(closed.kind) && this.#session === null;
     if (isLost) closed = { ...closed, kind: 'lost', message: `${closed.message}; ${this.#interruption}` };
     this.#ended = closed;
     this.#opened.reject(new HaulierError(closed.kind, closed.message, closed.code));

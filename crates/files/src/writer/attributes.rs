@@ -16,6 +16,9 @@ const MODE: u32 = 0o777;
 /// What the owner does with every file here, unless the giver says otherwise.
 const OWNERS: u32 = 0o600;
 
+/// Without it nobody could go on with what is unfinished.
+const OWNERS_WRITING: u32 = 0o200;
+
 /// What is kept of the giver's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attributes {
@@ -29,16 +32,23 @@ impl Attributes {
     /// Gives them to a file. `replaced` is the file whose name it gets: it hands on its mode, if it has the
     /// same owner. A file system that has no such thing is no reason to fail.
     pub(crate) fn set(self, file: &File, replaced: Option<&Metadata>) -> io::Result<()> {
+        let mode = self.prepare(file, replaced)?;
+        settle(file, mode)
+    }
+
+    /// As [`set`](Self::set), but that the owner can still write the file, for it has no name yet, and may
+    /// get none. Returns what is to be [`settle`]d with the name.
+    pub(super) fn prepare(self, file: &File, replaced: Option<&Metadata>) -> io::Result<u32> {
         let metadata = file.metadata()?;
         let here = of_same_owner(replaced, &metadata).unwrap_or(metadata.mode() & MODE);
         let mode = self.mode.map_or(here, |mode| mode.within(here | OWNERS));
-        set_mode(file, &metadata, mode)?;
-        match self.modified_ns {
-            Some(nanoseconds) if nanoseconds != of(&metadata) => {
-                time(nanoseconds).map_or(Ok(()), |time| tolerate(file.set_modified(time)))
-            }
-            _ => Ok(()),
+        set_mode(file, &metadata, mode | OWNERS_WRITING)?;
+        if let Some(nanoseconds) = self.modified_ns.filter(|it| *it != of(&metadata))
+            && let Some(time) = time(nanoseconds)
+        {
+            tolerate(file.set_modified(time))?;
         }
+        Ok(mode)
     }
 
     /// A file in the making is for nobody who may not read it in the end.
@@ -48,6 +58,11 @@ impl Attributes {
         let most = self.mode.map_or(here, |mode| mode.unfinished(here));
         set_mode(file, &metadata, metadata.mode() & most)
     }
+}
+
+/// Gives a file with a name the mode that was [`prepare`](Attributes::prepare)d.
+pub(super) fn settle(file: &File, mode: u32) -> io::Result<()> {
+    set_mode(file, &file.metadata()?, mode)
 }
 
 /// The mode that the file which is replaced hands on.

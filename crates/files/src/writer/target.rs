@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, settle};
 use super::{Replace, WriteSettings};
 use crate::errors::WriteError;
 use crate::journal::FileIdentity;
@@ -148,7 +148,9 @@ impl Target {
         data: &File,
         settings: &WriteSettings,
     ) -> Result<(), WriteError> {
-        self.set_attributes(data, settings).map_err(|error| self.io(error))?;
+        let replaced = self.replaced(settings.replace);
+        let prepared = settings.attributes.prepare(data, replaced.as_ref());
+        let mode = prepared.map_err(|error| self.io(error))?;
         let renamed = match settings.replace {
             Replace::Never => system::rename_to_free_name(&self.data, &self.path),
             Replace::File => {
@@ -159,7 +161,8 @@ impl Target {
         renamed.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => WriteError::NameTaken { path: self.path.clone() },
             _ => self.io(error),
-        })
+        })?;
+        settle(data, mode).map_err(|error| self.io(error))
     }
 
     /// Where it is.
@@ -170,10 +173,6 @@ impl Target {
     /// The file has its name for good: its journal is of no use.
     pub(super) fn remove_journal(&self) -> io::Result<()> {
         remove(&self.journal)
-    }
-
-    fn set_attributes(&self, data: &File, settings: &WriteSettings) -> io::Result<()> {
-        settings.attributes.set(data, self.replaced(settings.replace).as_ref())
     }
 
     /// The file that loses its name, if there is one.

@@ -167,6 +167,30 @@ fn what_cannot_be_unpacked_or_copied_is_an_error() {
     assert!(matches!(writer.settle(), Err(WriteError::BadPacked { .. })));
 }
 
+/// Or nobody could go on with it the next time, if it got none.
+#[test]
+fn a_read_only_file_is_writable_until_it_has_its_name() {
+    let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());
+    let path = folder.path().join("f");
+    let mode = |name: &str| folder.path().join(name).metadata().unwrap().mode() & 0o777;
+    let settings = || WriteSettings::default().with_mode(Mode::of_unix(0o400));
+    let open = |pool: &DiskPool| {
+        FileWriter::open(pool.handle(), &path, &identity_of(&file), settings()).unwrap()
+    };
+    let writer = open(&pool);
+    push_missing(&writer, &file);
+    std::fs::write(&path, "mine").unwrap();
+    assert!(matches!(finish(&writer, &file), Err(WriteError::NameTaken { .. })));
+    assert_eq!(mode("f.haulier-part"), 0o600);
+    drop((writer, pool));
+    std::fs::remove_file(&path).unwrap();
+    let pool = self::pool();
+    let writer = open(&pool);
+    push_missing(&writer, &file);
+    assert_eq!(finish(&writer, &file).unwrap(), WriteState::Stored);
+    assert_eq!(mode("f"), 0o400);
+}
+
 /// Between the first byte and the last somebody else may take the name.
 #[test]
 fn a_name_that_was_taken_meanwhile_stays_as_it_is() {
