@@ -190,6 +190,15 @@ impl Offer {
         self.entries.get(file as usize)
     }
 
+    /// The root of a file is known now.
+    pub(crate) fn learn(&mut self, file: u32, root: Root) {
+        if let Some(entry) = self.entries.get_mut(file as usize)
+            && let Content::Sized(size) = entry.content
+        {
+            entry.content = Content::Known { size, root };
+        }
+    }
+
     /// How many entries there are.
     #[must_use]
     pub fn len(&self) -> u32 {

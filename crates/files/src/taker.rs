@@ -21,7 +21,7 @@ use haulier_proto::connection::CloseCode;
 
 pub use action::{FinishError, Local, TakerAction, TakerEvent};
 
-use self::active::{Active, Status};
+use self::active::{Active, Stage, Status};
 use self::blocks::{Held, Incoming};
 use self::plan::Next;
 use crate::messages::{Message, Request};
@@ -241,6 +241,14 @@ impl Taker {
     pub fn is_full(&self) -> bool {
         let waits_for_program = self.turn != Turn::WaitsForOffer && self.held_chunks > 0;
         self.writes >= MAX_WRITES || waits_for_program
+    }
+
+    /// Whether the giver was asked for the root of a file that may be here, and hashes it: nothing comes of
+    /// it meanwhile.
+    #[must_use]
+    pub fn awaits_root(&self) -> bool {
+        let is_asked = |it: &Active| matches!(it.stage, Stage::Proving { is_known: false });
+        self.active.values().any(is_asked)
     }
 
     /// How far it is.

@@ -210,6 +210,7 @@ fn answer_taker(taker: &mut Taker, now: Instant, action: TakerAction, draw: &mut
                 1 => Local::Partial { chunks: draw.ranges() },
                 2 => Local::Older,
                 3 => Local::Refused(draw.fault()),
+                4 => Local::Unproven,
                 _ => Local::Absent,
             };
             taker.handle_inspected(now, file, local);

@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, UNIX_EPOCH};
 
 use haulier::{Connect, Server, ServerConfig, ServerCredentials, ServerEvent};
 use haulier_files::InboxQuota;
@@ -47,11 +49,20 @@ fn serve(server: &Server, mut serving: Serving) -> Vec<InboxEvent> {
 
 /// One client puts what is in `from` into the inbox: what it heard, and what the server did.
 fn put(from: &Path, into: &Path, max_bytes: u64) -> (Result<u64, FetchError>, Vec<InboxEvent>) {
+    put_or(Replace::Never, from, into, max_bytes)
+}
+
+fn put_or(
+    replace: Replace,
+    from: &Path,
+    into: &Path,
+    max_bytes: u64,
+) -> (Result<u64, FetchError>, Vec<InboxEvent>) {
     let server = server();
     let ticket = server.ticket(&[server.local_addr()]).unwrap().unwrap();
     let library = Library::load(&[("maps".into(), from.to_owned())], TreeCache::beside()).unwrap();
     let quota = InboxQuota::new(max_bytes, max_bytes);
-    let inbox = Inbox::new(Place::Folder(into.to_owned()), Replace::Never, quota);
+    let inbox = Inbox::new(Place::Folder(into.to_owned()), replace, quota);
     thread::scope(|scope| {
         let serving = Serving::taking(inbox).unwrap();
         let events = scope.spawn(|| serve(&server, serving));
@@ -96,6 +107,40 @@ fn what_is_put_is_there_and_what_is_not_is_said() {
     assert!(events.iter().any(|it| matches!(it, InboxEvent::Stored { was_here: true, .. })));
     assert!(events.iter().any(|it| matches!(it, InboxEvent::Failed { .. })));
     assert_eq!(fs::read(into.join("maps/one")).unwrap(), b"mine");
+}
+
+/// Nobody has hashed a file of more than 64 MiB when it is offered. One byte of the old one differs, and its
+/// size and time do not: it was said to be stored there.
+#[test]
+fn a_file_with_the_same_size_and_time_is_another_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, into) = (dir.path().join("from"), dir.path().join("into"));
+    for (folder, byte) in [(&from, b"N"), (&into.join("maps"), b"O")] {
+        fs::create_dir_all(folder).unwrap();
+        let file = fs::File::create(folder.join("big")).unwrap();
+        file.set_len((64 << 20) + 9).unwrap();
+        file.write_all_at(byte, 40 << 20).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(1_700_000_000)).unwrap();
+    }
+    let byte = || {
+        let mut byte = [0];
+        let file = fs::File::open(into.join("maps/big")).unwrap();
+        file.read_exact_at(&mut byte, 40 << 20).unwrap();
+        byte
+    };
+    let (sent, _) = put(&from, &into, u64::MAX);
+    let Err(FetchError::File { fault, .. }) = sent else { panic!("{sent:?}") };
+    assert_eq!((fault.reason, byte()), (Reason::Taken, *b"O"));
+    for was_here_now in [false, true] {
+        // No tree that was kept says what it is.
+        drop(fs::remove_file(from.join(".big.haulier-tree")));
+        let (sent, events) = put_or(Replace::File, &from, &into, u64::MAX);
+        sent.unwrap();
+        let Some(InboxEvent::Stored { was_here, .. }) = events.first() else {
+            panic!("{events:?}");
+        };
+        assert_eq!((*was_here, byte()), (was_here_now, *b"N"));
+    }
 }
 
 /// A connection takes all of a small file at once, and sends it as fast as it may. The progress was that of

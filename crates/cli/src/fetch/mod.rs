@@ -244,8 +244,9 @@ impl<'a> Fetch<'a> {
             if self.is_over()? {
                 return Ok(());
             }
-            // Whoever fills a pipe may take its time. That the server is there, its pings say.
-            if self.taking.is_busy() || self.has_pipe {
+            // Whoever fills a pipe may take its time, and so may a server that hashes its file because one
+            // like it is here. That the server is there, its pings say.
+            if self.taking.is_busy() || self.has_pipe || self.taking.awaits_root() {
                 last_progress = Instant::now();
             }
             self.show();

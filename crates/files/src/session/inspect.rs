@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::errors::WriteError;
 use crate::journal::FileIdentity;
-use crate::offer::{Content, Entry, Root};
+use crate::offer::{Content, Entry, Root, empty_root};
 use crate::pool::PoolHandle;
 use crate::reader::{HashProgress, SourceFile, hash_file};
 use crate::reason::{Fault, Reason};
@@ -76,7 +76,11 @@ pub(super) fn inspect(
     };
     let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
     let older = is_file.then(|| SourceFile::open(path).ok()).flatten();
-    if let Some(older) = older.as_ref().filter(|older| is_same(older, entry, root)) {
+    let likeness = older.as_ref().map_or(Likeness::Other, |older| compare(older, entry, root));
+    if likeness == Likeness::Unproven {
+        return Inspection::of(Local::Unproven);
+    }
+    if let Some(older) = older.as_ref().filter(|_| likeness == Likeness::Same) {
         drop(opened);
         if replace == Replace::File {
             // The bytes are those that were asked for, whatever becomes of this.
@@ -109,15 +113,27 @@ fn of_entry(entry: &Entry) -> Attributes {
 }
 
 /// Whether what has the name is what is offered.
-fn is_same(here: &SourceFile, entry: &Entry, root: Option<Root>) -> bool {
-    if entry.size() != Some(here.version().bytes) || entry.content == Content::Directory {
-        return false;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Likeness {
+    /// All of its bytes were hashed now, and they are those.
+    Same,
+    /// Size and time are the same, which any program can set: only the root can tell.
+    Unproven,
+    Other,
+}
+
+fn compare(here: &SourceFile, entry: &Entry, root: Option<Root>) -> Likeness {
+    let size = here.version().bytes;
+    if entry.size() != Some(size) || entry.content == Content::Directory {
+        return Likeness::Other;
     }
-    match root {
-        Some(root) => {
-            hash_file(here, 2, &HashProgress::default()).is_ok_and(|tree| *tree.digest() == root)
-        }
-        None => here.version().modified_ns == entry.modified_ns,
+    match root.or_else(|| (size == 0).then(empty_root)) {
+        Some(root) => match hash_file(here, 2, &HashProgress::default()) {
+            Ok(tree) if *tree.digest() == root => Likeness::Same,
+            _ => Likeness::Other,
+        },
+        None if here.version().modified_ns == entry.modified_ns => Likeness::Unproven,
+        None => Likeness::Other,
     }
 }
 

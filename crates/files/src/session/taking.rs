@@ -232,6 +232,13 @@ impl Taking {
             || self.targets.values().any(is_at_work)
     }
 
+    /// Whether the giver hashes a file that may be here already, so that nothing comes for as long as that
+    /// takes.
+    #[must_use]
+    pub fn awaits_root(&self) -> bool {
+        self.taker.awaits_root()
+    }
+
     /// How far it is.
     pub fn progress(&mut self) -> Progress {
         self.taker.progress(self.clock.now())

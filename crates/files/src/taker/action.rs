@@ -24,7 +24,8 @@ pub enum TakerAction {
         /// Their size, as far as it is known.
         bytes: u64,
     },
-    /// Look what is here of a file, without reading all of it. Answer:
+    /// Look what is here of a file, and hash what has its name and size if its root is known. It comes twice
+    /// for a file that was [`Unproven`](Local::Unproven). Answer:
     /// [`Taker::handle_inspected`](super::Taker::handle_inspected).
     Inspect {
         /// The file.
@@ -156,8 +157,11 @@ impl std::fmt::Debug for TakerAction {
 pub enum Local {
     /// Nothing, and it can be written.
     Absent,
-    /// All of it, under its name and with its root, or with its size and time if the root is not known.
+    /// All of it, under its name and with its root.
     Here,
+    /// A file with its name, size and time, and nobody has said its root: the giver is asked for it, and then
+    /// the program looks once more.
+    Unproven,
     /// Some of it, with a journal.
     Partial {
         /// The chunks of 256 KiB that are here, by index.

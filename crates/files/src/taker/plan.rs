@@ -36,14 +36,18 @@ impl Taker {
     /// The program has looked what is here of a file.
     pub fn handle_inspected(&mut self, now: Instant, file: u32, local: Local) {
         let Some(active) = self.active.get_mut(&file) else { return };
-        let Stage::Inspecting(held) = &mut active.stage else { return };
-        let held = std::mem::take(held);
+        let held = match &mut active.stage {
+            Stage::Inspecting(held) => std::mem::take(held),
+            Stage::Proving { is_known: true } => Vec::new(),
+            _ => return,
+        };
         active.stage = Stage::Coming { want: 0 };
         self.held_chunks =
             self.held_chunks.saturating_sub(held.iter().filter(|it| it.is_chunk()).count());
         match local {
             Local::Here => self.on_here(file),
             Local::Refused(fault) => self.refuse_file(file, fault),
+            Local::Unproven if self.root(file).is_none() => self.prove(file),
             local if self.is_copy(file) => self.wait_for_copy(file, local),
             local => self.want(file, local),
         }
@@ -232,6 +236,24 @@ impl Taker {
         }
     }
 
+    /// Asks for the root of a file, which may be here. A giver says it when all that was wanted was sent: one
+    /// part, which is declined.
+    fn prove(&mut self, file: u32) {
+        self.send_want(file, Form::Any(Ranges::from_iter([0..1])));
+        if let Some(active) = self.active.get_mut(&file) {
+            active.stage = Stage::Proving { is_known: false };
+        }
+    }
+
+    /// The giver has said the root of a file that may be here: as if it had been offered with it.
+    fn look_again(&mut self, file: u32, root: Root) {
+        self.offer.learn(file, root);
+        if let Some(active) = self.active.get_mut(&file) {
+            active.stage = Stage::Proving { is_known: true };
+        }
+        self.act(TakerAction::Inspect { file });
+    }
+
     fn is_second_try(&self, file: u32) -> bool {
         self.active.get(&file).is_some_and(|active| active.is_second_try)
     }
@@ -301,14 +323,18 @@ impl Taker {
         let size = entry.size();
         let expected = self.root(file);
         let Some(active) = self.active.get_mut(&file) else { return };
-        if !matches!(active.stage, Stage::Coming { .. }) || active.end.is_some() {
-            return;
-        }
+        let is_proving = match active.stage {
+            Stage::Coming { .. } if active.end.is_none() => false,
+            Stage::Proving { is_known: false } => true,
+            _ => return,
+        };
         if size.is_some_and(|size| size != length)
             || expected.is_some_and(|expected| expected != root)
         {
             let fault = Fault::new(Reason::Changed, "it is not what was offered");
             self.fail(file, fault, Told::ByUs);
+        } else if is_proving {
+            self.look_again(file, root);
         } else {
             active.end = Some((length, root));
             if size.is_none() {

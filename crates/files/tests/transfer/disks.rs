@@ -1,6 +1,6 @@
 //! Disks in memory, for both ends: what the machines ask of their programs, done at once and in plain ways.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -58,6 +58,8 @@ pub(crate) struct TakerDisk {
     pub(crate) parts: BTreeMap<u32, Vec<u8>>,
     /// Files under their names.
     pub(crate) stored: BTreeMap<u32, Vec<u8>>,
+    /// What is stored of these has the size and time of the offer, and maybe other bytes.
+    pub(crate) dated: BTreeSet<u32>,
     pub(crate) directories: Vec<u32>,
     pub(crate) discarded: Vec<u32>,
     pub(crate) abandoned: Vec<u32>,
@@ -73,6 +75,9 @@ impl TakerDisk {
             && blake3::hash(stored).as_bytes() == root
         {
             return Local::Here;
+        }
+        if root.is_none() && self.dated.contains(&file) {
+            return Local::Unproven;
         }
         match self.before.get(&file).cloned().unwrap_or_default() {
             Before::Nothing => Local::Absent,
@@ -112,7 +117,8 @@ impl TakerDisk {
         if blake3::hash(&part).as_bytes() != root {
             return Err(FinishError::WrongRoot);
         }
-        assert!(self.stored.insert(file, part).is_none(), "a file is stored once");
+        let replaced = self.stored.insert(file, part);
+        assert!(replaced.is_none() || self.dated.remove(&file), "a file is stored once");
         Ok(())
     }
 }

@@ -132,6 +132,31 @@ fn what_is_here_already_is_not_sent() {
     }
 }
 
+/// Nobody has hashed the file, and one of its size and time is here: its root is asked for, and none of its
+/// bytes come. If it is another one, size and time say nothing.
+#[test]
+fn size_and_time_do_not_make_a_file_the_same() {
+    let (new, old) = (noise(1, 2 * MIB), noise(2, 2 * MIB));
+    for (ask, seed) in ASKS.into_iter().flat_map(|ask| (1..5).map(move |seed| (ask, seed))) {
+        for here in [&new, &old] {
+            let files = vec![sized("a", new.clone()), known("b", noise(3, 300))];
+            let mut world = World::new(seed, TakerConfig::new(ask), files);
+            let file = world.giver.offer().entries().iter().position(|it| it.root().is_none());
+            let file = file.unwrap() as u32;
+            world.taker_disk.stored.insert(file, here.clone());
+            world.taker_disk.dated.insert(file);
+            world.taker_disk.before.insert(file, Before::Old(old.clone()));
+            assert_eq!(world.run(), DONE, "{ask:?} {seed}");
+            world.assert_all_stored();
+            let is_here = world.taker_events.contains(&TakerEvent::Here { file });
+            assert_eq!(is_here, here == &new, "{ask:?} {seed}");
+            if is_here && ask != Ask::Get {
+                assert_eq!(world.wire_bytes, 300, "{ask:?} {seed}");
+            }
+        }
+    }
+}
+
 /// Asked for everything at once, and one of the files is here: what is on its way of it is declined.
 #[test]
 fn what_comes_unasked_and_is_here_is_declined() {

@@ -97,8 +97,10 @@ impl End {
     }
 
     fn takes(&self, now: Instant, config: TakerConfig) -> Role {
-        let Shared { folder, speeds, .. } = &self.shared;
-        Role::Takes(Box::new(TakingEnd::new(now, config, folder, speeds[1], self.rng(2))))
+        let Shared { store, folder, speeds, .. } = &self.shared;
+        let offered = store.borrow().loaded();
+        let taking = TakingEnd::new(now, config, folder, offered, speeds[1], self.rng(2));
+        Role::Takes(Box::new(taking))
     }
 
     fn rng(&self, purpose: u64) -> Rng {

@@ -115,10 +115,10 @@ impl Folder {
     }
 
     /// A file that was there before all.
-    pub(super) fn put(&mut self, path: &str, bytes: &[u8]) {
+    pub(super) fn put(&mut self, path: &str, bytes: &[u8], modified_ns: i64) {
         let file = self.disk.file(path);
         file.write_at(bytes, 0).and_then(|()| file.sync()).expect("a new disk");
-        self.times.insert(path.to_owned(), -1);
+        self.times.insert(path.to_owned(), modified_ns);
         self.before.insert(root_of(bytes));
     }
 
@@ -127,7 +127,10 @@ impl Folder {
         let path = entry.path.as_str();
         let found = |local| Found { local, making: None, older: None, kept_chunks: 0 };
         let older = self.disk.exists(path).then(|| self.disk.bytes(path));
-        if older.as_ref().is_some_and(|older| self.is_same(older, entry)) {
+        if older.as_ref().is_some_and(|older| self.is_dated(older, entry)) {
+            return found(Local::Unproven);
+        }
+        if older.as_ref().is_some_and(|older| is_same(older, entry)) {
             // A program may have ended between giving the name and syncing it.
             if self.disk.sync_names().is_err() {
                 return found(Local::Refused(Fault::new(Reason::NotStored, "not synced")));
@@ -169,10 +172,13 @@ impl Folder {
         Found { local, making, older, kept_chunks }
     }
 
-    fn is_same(&self, here: &[u8], entry: &Entry) -> bool {
-        let is_dated = || self.times.get(entry.path.as_str()) == Some(&entry.modified_ns);
-        entry.size() == Some(here.len() as u64)
-            && entry.root().map_or_else(is_dated, |root| root_of(here) == *root)
+    /// Whether it has the size and time of the offer, and the giver has not said its root.
+    fn is_dated(&self, here: &[u8], entry: &Entry) -> bool {
+        let time = self.times.get(entry.path.as_str());
+        entry.root().is_none()
+            && !here.is_empty()
+            && entry.size() == Some(here.len() as u64)
+            && time == Some(&entry.modified_ns)
     }
 
     fn open(
@@ -325,6 +331,15 @@ impl Folder {
         }
     }
 
+    /// What is said to be here or stored is what the giver had since it made its offer, in the `first`
+    /// version of then or a later one: not what it had before, with whatever size and time.
+    pub(super) fn check_done(&mut self, path: &str, first: usize) {
+        let root = root_of(&self.disk.bytes(path));
+        if !self.store.borrow().had_since(path, &root, first) {
+            self.wrong = Some(format!("{path} is said to be here, and has other bytes"));
+        }
+    }
+
     /// All names, after a crash. What a disk lost that had lied is removed, as its owner would.
     pub(super) fn check_names(&mut self) {
         let mut paths: Vec<String> = self.times.keys().cloned().collect();
@@ -347,6 +362,13 @@ impl Folder {
     pub(super) fn chunks_of(entry: &Entry) -> u64 {
         entry.size().map_or(0, |bytes| u64::from(chunk_count(bytes)))
     }
+}
+
+/// Whether these are the bytes of the offer.
+fn is_same(here: &[u8], entry: &Entry) -> bool {
+    let empty = || here.is_empty() && entry.size() == Some(0);
+    entry.size() == Some(here.len() as u64)
+        && entry.root().map_or_else(empty, |root| root_of(here) == *root)
 }
 
 /// What went wrong, as the wire says it.

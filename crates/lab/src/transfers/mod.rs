@@ -94,13 +94,19 @@ impl TransferScenario {
             let bytes = file.versions[0].bytes.to_vec();
             match plan.before {
                 Before::Nothing => {}
-                Before::Same => folder.put(file.path.as_str(), &bytes),
+                Before::Same => folder.put(file.path.as_str(), &bytes, -1),
+                Before::Alike => {
+                    let mut alike = bytes;
+                    let place = alike.len() / 2;
+                    alike[place] ^= 1;
+                    folder.put(file.path.as_str(), &alike, file.versions[0].modified_ns);
+                }
                 Before::Older => {
                     let mut older = bytes;
                     let place = older.len() / 3;
                     older.splice(place..place, [7; 777]);
                     older.truncate(older.len() * 9 / 10);
-                    folder.put(file.path.as_str(), &older);
+                    folder.put(file.path.as_str(), &older, -1);
                 }
             }
         }

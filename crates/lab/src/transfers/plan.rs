@@ -23,6 +23,8 @@ pub(super) enum Before {
     Nothing,
     Same,
     Older,
+    /// A file with the size and time of the first version, and some other bytes.
+    Alike,
 }
 
 /// A file.
@@ -79,7 +81,8 @@ impl TransferScenario {
     pub fn draw(seed: u64) -> Self {
         let mut rng = Rng::stream(seed, 7_000);
         let faults = Duration::from_millis(rng.between(1_000, 25_000));
-        let files = draw_files(&mut rng);
+        let mut files = draw_files(&mut rng);
+        draw_likeness(&mut Rng::stream(seed, 7_001), &mut files);
         let seldom = Probability::percent(20);
         let [is_disk_small, disk_fails, disk_lies] = [seldom; 3].map(|p| rng.chance(p));
         let mut disk = Faults::default();
@@ -199,6 +202,15 @@ fn draw_files(rng: &mut Rng) -> Vec<FilePlan> {
         files.push(FilePlan { bytes, is_hashed, before, same_as });
     }
     files
+}
+
+/// Some files that nobody has hashed look like those that are here.
+fn draw_likeness(rng: &mut Rng, files: &mut [FilePlan]) {
+    for file in files.iter_mut().filter(|file| !file.is_hashed && file.bytes > 0) {
+        if rng.chance(Probability::percent(15)) {
+            file.before = Before::Alike;
+        }
+    }
 }
 
 fn draw_speed(rng: &mut Rng) -> Speed {

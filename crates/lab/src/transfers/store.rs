@@ -178,6 +178,18 @@ impl Store {
         file.is_some_and(|file| file.versions.iter().any(|it| it.tree.digest() == root))
     }
 
+    /// Of each file the version that was there when it was loaded.
+    pub(super) fn loaded(&self) -> Vec<(String, usize)> {
+        self.files.iter().map(|file| (file.path.as_str().to_owned(), file.loaded)).collect()
+    }
+
+    /// Whether a file had these bytes in this version, or in a later one.
+    pub(super) fn had_since(&self, path: &str, root: &Root, first: usize) -> bool {
+        let file = self.files.iter().find(|file| file.path.as_str() == path);
+        let versions = file.and_then(|file| file.versions.get(first..)).unwrap_or_default();
+        versions.iter().any(|it| it.tree.digest() == root)
+    }
+
     /// Of each version of a file its length, and where these bytes begin to differ from it.
     pub(super) fn differences(&self, path: &str, bytes: &[u8]) -> Vec<(usize, usize)> {
         let file = self.files.iter().find(|file| file.path.as_str() == path);

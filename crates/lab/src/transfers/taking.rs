@@ -57,6 +57,8 @@ pub(super) struct Received {
 pub(super) struct TakingEnd {
     taker: Taker,
     folder: Rc<RefCell<Folder>>,
+    /// The versions that the giver had loaded when this began: its offer is of these, or of later ones.
+    offered: BTreeMap<String, usize>,
     jobs: Jobs<Job>,
     targets: BTreeMap<u32, Target>,
     numbers: BTreeMap<u64, BlockNumber>,
@@ -77,6 +79,7 @@ impl TakingEnd {
         now: Instant,
         config: TakerConfig,
         folder: &Rc<RefCell<Folder>>,
+        offered: Vec<(String, usize)>,
         speed: Speed,
         rng: Rng,
     ) -> Self {
@@ -84,6 +87,7 @@ impl TakingEnd {
             asks_only: config.ask != haulier_files::taker::Ask::Get,
             taker: Taker::new(now, config),
             folder: Rc::clone(folder),
+            offered: offered.into_iter().collect(),
             jobs: Jobs::new(speed, rng),
             targets: BTreeMap::new(),
             numbers: BTreeMap::new(),
@@ -180,6 +184,11 @@ impl TakingEnd {
             match event {
                 TakerEvent::Failed { file, fault } => {
                     self.faults.push((self.path_of(file), fault));
+                }
+                TakerEvent::Here { file } | TakerEvent::Stored { file } => {
+                    let path = self.path_of(file);
+                    let first = self.offered.get(&path).copied().unwrap_or_default();
+                    self.folder.borrow_mut().check_done(&path, first);
                 }
                 TakerEvent::Again { .. } => self.again += 1,
                 TakerEvent::Done { failed: 0 } => self.is_done = true,
