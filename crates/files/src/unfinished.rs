@@ -116,11 +116,7 @@ impl<S: Storage> Unfinished<S> {
 
     fn new(data: S, journal: Option<Journal<S>>, identity: &FileIdentity) -> Self {
         let length = identity.length();
-        let count = length.map_or(0, chunk_count);
-        let mut chunks = Chunks::default();
-        if let Some(last) = count.checked_sub(1) {
-            chunks.set(last, ChunkValue::from_bytes([0; 32]), State::Missing);
-        }
+        let chunks = Chunks::new(length.map_or(0, chunk_count));
         Self {
             data,
             journal,
@@ -189,7 +185,7 @@ impl<S: Storage> Unfinished<S> {
     /// What is written now may be half-written when the disk fails: whatever was there is not what was
     /// noted any more.
     fn forget(&self, index: u32) {
-        self.chunks().set(index, ChunkValue::from_bytes([0; 32]), State::Missing);
+        self.chunks().forget(index);
     }
 
     /// All pieces of a chunk are here.
@@ -353,10 +349,10 @@ impl<S: Storage> Unfinished<S> {
         let value = bytes.as_ref().map(|bytes| self.value(index, bytes));
         let is_zero = bytes.is_some_and(|bytes| is_zero(&bytes));
         let mut chunks = self.chunks();
-        let noted = chunks.list.get(index as usize).filter(|(_, state)| *state == State::Unchecked);
-        let Some(&(noted, _)) = noted else {
+        if chunks.state(index) != State::Unchecked {
             return Ok(true); // it was written again meanwhile
-        };
+        }
+        let noted = chunks.value(index);
         if value == Some(noted) {
             chunks.set(index, noted, State::Here);
             if is_zero {
@@ -368,7 +364,7 @@ impl<S: Storage> Unfinished<S> {
         if let Some(journal) = &self.journal {
             journal.note_missing(index)?;
         }
-        chunks.set(index, noted, State::Missing);
+        chunks.forget(index);
         Ok(false)
     }
 
@@ -384,36 +380,24 @@ impl<S: Storage> Unfinished<S> {
 
     /// The chunks that are here, as far as is known now.
     pub fn here(&self) -> Ranges {
-        let chunks = self.chunks();
-        let here = (0_u64..).zip(&chunks.list).filter(|(_, (_, state))| *state != State::Missing);
-        here.map(|(index, _)| index..index + 1).collect()
+        self.chunks().present()
     }
 
     /// The chunks that are missing, as far as is known now, in runs. Of a file of unknown length: those
     /// before the last one that is here.
     pub fn missing(&self) -> Vec<Range<u32>> {
-        let mut runs: Vec<Range<u32>> = Vec::new();
         let chunks = self.chunks();
-        let missing =
-            (0_u32..).zip(&chunks.list).filter(|(_, (_, state))| *state == State::Missing);
-        for (index, _) in missing {
-            match runs.last_mut().filter(|run| run.end == index) {
-                Some(run) => run.end = index + 1,
-                None => runs.push(index..index + 1),
-            }
-        }
-        runs
+        let missing = chunks.present().missing_below(u64::from(chunks.count()));
+        let index = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        missing.iter().map(|run| index(run.start)..index(run.end)).collect()
     }
 
     /// Forgets all that is here: what was put together was wrong.
     pub fn discard(&self) -> io::Result<()> {
         let mut chunks = self.chunks();
-        let none = (ChunkValue::from_bytes([0; 32]), State::Missing);
-        let mut list = std::mem::take(&mut chunks.list);
-        list.fill(none);
         self.covered.store(u32::MAX, Ordering::Relaxed);
         self.is_blank.store(false, Ordering::Relaxed);
-        *chunks = Chunks { missing: list.len(), list, ..Chunks::default() };
+        *chunks = chunks.emptied();
         self.journal.as_ref().map_or(Ok(()), Journal::clear)
     }
 
@@ -443,10 +427,7 @@ impl<S: Storage> Unfinished<S> {
 
     /// The values of the chunks, if all of them are here for certain.
     fn values(&self, count: u32) -> Result<Vec<ChunkValue>, FinishError> {
-        let chunks = self.chunks();
-        let all = chunks.list.get(..count as usize).ok_or(FinishError::Missing)?;
-        let here = all.iter().map(|(value, state)| (*state == State::Here).then_some(*value));
-        here.collect::<Option<_>>().ok_or(FinishError::Missing)
+        self.chunks().values(count).ok_or(FinishError::Missing)
     }
 
     fn tree(&self, length: u64, values: Vec<ChunkValue>) -> io::Result<BlockTree> {
@@ -461,8 +442,7 @@ impl<S: Storage> Unfinished<S> {
 
     /// Whether no chunk is here.
     pub(crate) fn has_nothing(&self) -> bool {
-        let chunks = self.chunks();
-        chunks.missing == chunks.list.len()
+        self.chunks().has_nothing()
     }
 
     pub(crate) const fn data(&self) -> &S {
