@@ -11,6 +11,16 @@ use crate::Instant;
 /// Silence from which on the time does not count: a peer with a block is heard several times in it.
 const SILENCE: Duration = Duration::from_secs(2);
 
+/// The time that a block may take beyond its size at the minimum rate, at least.
+const EXTRA_BLOCK_TIME: Duration = Duration::from_secs(60);
+
+/// The time that a block of this size may take, given the minimum rate in bit/s (H-5.1b). It includes an
+/// outage as long as the idle timeout.
+pub(crate) fn max_block_time(bytes: u64, min_rate_bps: u64, idle_timeout: Duration) -> Duration {
+    Duration::from_secs(bytes.saturating_mul(8) / min_rate_bps)
+        .saturating_add(EXTRA_BLOCK_TIME.max(idle_timeout))
+}
+
 /// The time without progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StallClock {

@@ -179,9 +179,10 @@ impl Connection {
 
     /// The half that receives, which is made if need be.
     pub(super) fn blocks_in(&mut self, now: Instant) -> &mut IncomingBlocks {
-        let (config, rtt) = (&self.config, self.sent.rtt().smoothed_rtt());
+        let config = self.config.incoming(self.liveness.idle_timeout());
+        let rtt = self.sent.rtt().smoothed_rtt();
         let blocks_in = self.blocks_in.get_or_insert_with(|| {
-            let mut blocks = IncomingBlocks::new(now, config.incoming());
+            let mut blocks = IncomingBlocks::new(now, config);
             if let Some(rtt) = rtt {
                 blocks.set_rtt(rtt);
             }
@@ -266,9 +267,11 @@ impl Connection {
     }
 }
 
-/// The half that sends, to a peer that says this of itself. A slice frame may have `room` bytes at first.
+/// The half that sends, to a peer that says this of itself, with the idle timeout of both ends. A slice frame
+/// may have `room` bytes at first.
 pub(super) fn outgoing(
     config: &ConnectionConfig,
+    idle_timeout: Duration,
     peer: &EndParameters,
     room: usize,
 ) -> OutgoingBlocks {
@@ -278,5 +281,5 @@ pub(super) fn outgoing(
         has_repair: peer.repair_codes & REED_SOLOMON != 0,
         announced_blocks: peer.announced_blocks,
     };
-    OutgoingBlocks::new(config.outgoing(), limits, room)
+    OutgoingBlocks::new(config.outgoing(idle_timeout), limits, room)
 }

@@ -74,7 +74,8 @@ settings! {
         /// Chunks of 256 KiB that may be on the way at once, if memory allows: it limits how fast blocks
         /// come over a long path. Default 1024, and at most that; at least 1.
         max_receive_window: u32 = 1024, with_max_receive_window;
-        /// A block that makes no progress for this long closes the connection. Default 15 s.
+        /// A block that makes no progress for this long closes the connection; or for the idle timeout, if
+        /// that is longer: a peer that is heard is there, and the way to it may be down. Default 15 s.
         no_progress_timeout: Duration = Duration::from_secs(15), with_no_progress_timeout;
         /// A block that takes longer than 60 s plus its size at this rate, in bits per second, closes the
         /// connection: a peer that crawls holds memory that others need. Default 16 kbit/s; 0 disables it.
@@ -230,7 +231,7 @@ impl ConnectionConfig {
             idle_timeout: self.idle_timeout,
             max_block_bytes: self.max_block_bytes,
             max_datagram_bytes: self.max_datagram_bytes,
-            credit: self.incoming().first_credit(),
+            credit: self.incoming(self.idle_timeout).first_credit(),
             receive_buffer_bytes: self.receive_buffer_bytes,
             channels: self.max_channels,
             channel_bytes: self.max_channel_bytes,
@@ -240,28 +241,33 @@ impl ConnectionConfig {
         }
     }
 
-    /// The settings of the receiving end of blocks.
-    pub(crate) fn incoming(&self) -> IncomingConfig {
+    /// How long a block may make no progress, given the idle timeout of both ends (H-5.1b).
+    fn no_progress_time(&self, idle_timeout: Duration) -> Duration {
+        self.no_progress_timeout.max(idle_timeout)
+    }
+
+    /// The settings of the receiving end of blocks, given the idle timeout of both ends.
+    pub(crate) fn incoming(&self, idle_timeout: Duration) -> IncomingConfig {
         IncomingConfig {
             max_block_bytes: self.max_block_bytes,
             max_unread_bytes: self.max_unread_block_bytes,
             initial_credit: FIRST_CREDIT,
             max_window: self.max_receive_window,
-            no_progress_timeout: self.no_progress_timeout,
-            idle_timeout: self.idle_timeout,
+            no_progress_timeout: self.no_progress_time(idle_timeout),
+            idle_timeout,
             min_block_rate_bps: self.min_block_rate_bps,
             delivery: self.delivery,
         }
     }
 
-    /// The settings of the sending end of blocks.
-    pub(crate) fn outgoing(&self) -> OutgoingConfig {
+    /// The settings of the sending end of blocks, given the idle timeout of both ends.
+    pub(crate) fn outgoing(&self, idle_timeout: Duration) -> OutgoingConfig {
         OutgoingConfig {
             urgency: self.urgency,
             max_rate_bps: self.max_rate_bps,
             min_rate_bps: self.min_rate_bps,
-            no_progress_timeout: self.no_progress_timeout,
-            idle_timeout_ms: u32::try_from(self.idle_timeout.as_millis()).unwrap_or(u32::MAX),
+            no_progress_timeout: self.no_progress_time(idle_timeout),
+            idle_timeout_ms: u32::try_from(idle_timeout.as_millis()).unwrap_or(u32::MAX),
             min_block_rate_bps: self.min_block_rate_bps,
             max_queued_blocks: self.max_queued_blocks,
         }

@@ -52,6 +52,11 @@ impl Liveness {
         }
     }
 
+    /// The idle timeout of both ends.
+    pub(super) const fn idle_timeout(&self) -> Duration {
+        self.idle_timeout
+    }
+
     /// Since when there is the connection.
     pub(super) const fn created(&self) -> Instant {
         self.created

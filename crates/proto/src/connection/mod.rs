@@ -216,7 +216,7 @@ impl Connection {
             received: ReceivedDatagrams::new(),
             sent: Ledger::new(),
             ecn: EcnMarking::new(config.ecn),
-            blocks_out: blocks::outgoing(&config, &parameters.peer, room),
+            blocks_out: blocks::outgoing(&config, parameters.idle_timeout, &parameters.peer, room),
             blocks_in: None,
             packets_out: OutgoingPackets::default(),
             packets_in: IncomingPackets::default(),
@@ -391,7 +391,7 @@ impl Connection {
     /// Drops everything that is received and not read, to free its memory.
     pub(crate) fn drop_unread(&mut self) {
         if let Some(it) = &mut self.blocks_in {
-            it.drop_unread(self.now, self.config.incoming());
+            it.drop_unread(self.now, self.config.incoming(self.liveness.idle_timeout()));
         }
         self.packets_in.drop_unread();
         self.messages_in = None;

@@ -9,11 +9,8 @@ use core::time::Duration;
 use super::slots::Slots;
 use super::{Fault, IncomingBlocks};
 use crate::Instant;
-use crate::stall::StallClock;
+use crate::stall::{StallClock, max_block_time};
 use crate::time::earliest;
-
-/// The time that a block may take beyond its size at the minimum rate.
-const EXTRA_BLOCK_TIME: Duration = Duration::from_secs(60);
 
 /// The receiver waits so many times as long as the sender: the sender knows better, and an honest one gives
 /// up first.
@@ -102,7 +99,8 @@ impl IncomingBlocks {
         let stalled = self.patience.stall.stalled_at(self.wait());
         let rate = Some(self.config.min_block_rate_bps).filter(|&rate| rate > 0);
         let crawled = self.slots.blocks().filter_map(|(_, block)| {
-            Some(block.started()? + max_block_time(block.length, rate?).saturating_mul(PATIENCE))
+            let most = max_block_time(block.length, rate?, self.config.idle_timeout);
+            Some(block.started()? + most.saturating_mul(PATIENCE))
         });
         earliest(Some(stalled), crawled.min())
     }
@@ -115,9 +113,4 @@ impl IncomingBlocks {
             && self.ready.is_empty()
             && !self.patience.is_idle(&self.slots)
     }
-}
-
-/// The time that a block of this size may take, given the minimum rate in bit/s.
-fn max_block_time(bytes: u64, min_rate_bps: u64) -> Duration {
-    Duration::from_secs(bytes.saturating_mul(8) / min_rate_bps).saturating_add(EXTRA_BLOCK_TIME)
 }

@@ -1,16 +1,11 @@
 //! A block to send, and what its application chose for it.
 
-use core::time::Duration;
-
 use bytes::Bytes;
 
 use super::tree::BlockTree;
 use crate::bulk::tree::Tree;
 use crate::bulk::{BlockRepair, Content};
 use crate::urgency::Urgency;
-
-/// The time that a block may take beyond its size at the minimum rate (H-5.1b).
-const EXTRA_BLOCK_TIME: Duration = Duration::from_secs(60);
 
 /// A block and its tree. All of its bytes are here ([`new`](Self::new)), or none are, and connections ask
 /// for them chunk by chunk ([`from_source`](Self::from_source)). The tree, and the repair slices of bytes
@@ -155,9 +150,4 @@ pub(crate) struct SendOptions {
     pub(crate) is_paused: bool,
     /// Chunks that go before its others: the first, and the one after the last.
     pub(crate) preferred: (u32, u32),
-}
-
-/// The time that a block of this size may take, given the minimum rate in bit/s (H-5.1b).
-pub(crate) fn max_block_time(bytes: u64, min_rate_bps: u64) -> Duration {
-    Duration::from_secs(bytes.saturating_mul(8) / min_rate_bps).saturating_add(EXTRA_BLOCK_TIME)
 }

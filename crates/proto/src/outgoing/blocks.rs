@@ -11,13 +11,14 @@ use core::time::Duration;
 
 use super::ack_frequency::AckFrequency;
 use super::announcement::Announcement;
-use super::block::{Block, BlockProgress, SendOptions, max_block_time};
+use super::block::{Block, BlockProgress, SendOptions};
 use super::pages::Pages;
 use crate::Instant;
 use crate::block_map::BlockMap;
 use crate::bulk::cut::SliceSize;
 use crate::bulk::tree::Value;
 use crate::bulk::{Credit, Known, RequestTrain, SendBlock, Sender, SenderConfig, SenderStats};
+use crate::stall::max_block_time;
 use crate::time::earliest;
 use crate::urgency::Urgency;
 
@@ -215,13 +216,17 @@ impl OutgoingBlocks {
         Ok(handle)
     }
 
+    fn idle_timeout(&self) -> Duration {
+        Duration::from_millis(self.config.idle_timeout_ms.into())
+    }
+
     fn new_sender(&self, now: Instant, first_number: u64) -> Box<Sender> {
         let config = SenderConfig {
             urgency: self.config.urgency,
             max_rate_bps: self.max_rate_bps,
             min_rate_bps: self.config.min_rate_bps,
             give_up_after: self.config.no_progress_timeout,
-            idle_timeout: Duration::from_millis(self.config.idle_timeout_ms.into()),
+            idle_timeout: self.idle_timeout(),
             first_number,
             slice_room: self.slice_room,
             max_slice: MAX_SLICE,
@@ -451,7 +456,7 @@ impl OutgoingBlocks {
     fn crawl_deadline(&self) -> Option<Instant> {
         let front = self.front.filter(|_| self.held_since.is_none())?;
         let rate = Some(self.config.min_block_rate_bps).filter(|&rate| rate > 0)?;
-        Some(front.since + max_block_time(front.length, rate))
+        Some(front.since + max_block_time(front.length, rate, self.idle_timeout()))
     }
 
     /// When [`has_failed`](Self::has_failed) has to be called.

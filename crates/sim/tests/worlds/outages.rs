@@ -1,14 +1,14 @@
-//! A block over a link that goes away for 30 s, and from a client whose address changes: it goes on within
-//! 1.5 s, and nothing comes twice but what was in flight (docs/BLOCKS.md).
+//! A block over a link that goes away for a while, both ways or one way, and from a client whose address
+//! changes: it goes on within 1.5 s, and nothing comes twice but what was in flight (docs/BLOCKS.md).
 
 use std::time::Duration;
 
 use haulier_proto::Instant;
 use haulier_proto::client::ClientMachine;
-use haulier_proto::connection::{ConnectionConfig, ConnectionStats, Delivery};
+use haulier_proto::connection::{Block, ConnectionConfig, ConnectionStats, Delivery, Event};
 use haulier_sim::hosts::stream::{Disk, SinkHost, SourceApp, block_of};
-use haulier_sim::hosts::{Keyed, ServerHost, configs};
-use haulier_sim::{Access, HostId, LinkConfig, World, address};
+use haulier_sim::hosts::{ClientHost, Keyed, Script, ServerHost, configs};
+use haulier_sim::{Access, HostId, LinkConfig, Rng, World, address};
 
 const SEED: u64 = 0x5eed_0a30;
 
@@ -167,5 +167,100 @@ fn a_client_that_moves_is_sent_the_rest_within_1_5_s() {
             assert!(worst <= MAX_GAP, "{worst:?}");
             assert!(most_received <= in_flight(rate, rtt), "{most_received}");
         }
+    }
+}
+
+/// An end of the connection, or the way from it to the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Server,
+    Client,
+}
+
+const ENDS: [End; 2] = [End::Server, End::Client];
+
+/// A server as patient as `haulier serve`, and a client that waits for `timeout`. One of them sends a block,
+/// and what one of them sends is lost for a while.
+struct OneWay {
+    sender: End,
+    dark: End,
+    timeout: Duration,
+    down: Duration,
+    seed: u64,
+}
+
+impl OneWay {
+    /// After what time the block was complete once the link was back, and when what was heard ended.
+    fn run(&self) -> (Option<Duration>, Option<Duration>) {
+        let begins = ms(1_000 + self.seed % 7 * 111);
+        let back = begins + self.down;
+        let way = |is_dark: bool| LinkConfig {
+            cut_outs: if is_dark { vec![begins..back] } else { Vec::new() },
+            ..link(10, 40)
+        };
+        let access =
+            Access { up: way(self.dark == End::Client), down: way(self.dark == End::Server) };
+        let config = |seconds| ConnectionConfig::default().with_idle_timeout(seconds);
+        let (server, _) = configs(Keyed::Secret, config(Duration::from_secs(120)));
+        let (_, client) = configs(Keyed::Secret, config(self.timeout));
+        let giving = Script::idle().sending(Block::new(1, Rng::new(self.seed).bytes(4_000_000)), 1);
+        let [of_server, of_client] = match self.sender {
+            End::Server => [giving, Script::idle()],
+            End::Client => [Script::idle(), giving],
+        };
+        let mut world = World::new(self.seed);
+        let host = ServerHost::new(move |_, _| of_server.clone(), server, self.seed);
+        let server = world.add(host, address(1), &Access::default());
+        let host = ClientHost::new(of_client, client, ms(0), self.seed + 1);
+        let client = world.add(host, address(2), &access);
+        let script = |world: &World, end| match end {
+            End::Server => world.host(server).all_apps().next().cloned().unwrap_or_default(),
+            End::Client => world.host(client).app.clone(),
+        };
+        let receiver = if self.sender == End::Server { End::Client } else { End::Server };
+        world.run_until(back + Duration::from_secs(20), |world| {
+            let is_closed = |(_, event): &(Instant, Event)| matches!(event, Event::Closed(_));
+            !script(world, receiver).received.is_empty()
+                || ENDS.iter().any(|&end| script(world, end).heard.iter().any(is_closed))
+        });
+        let closed = ENDS.iter().filter_map(|&end| {
+            let heard = script(&world, end).heard;
+            let end = heard.iter().find(|(_, event)| matches!(event, Event::Closed(_)));
+            end.map(|(at, _)| at.since(begins))
+        });
+        (script(&world, receiver).received.first().map(|at| at.since(back)), closed.min())
+    }
+}
+
+/// [H-5.1b] A way that was dark for 16 s ended a transfer as soon as it was back, whatever idle timeout the
+/// ends had agreed on: the sender heard its peer, and counted 15 s without progress.
+#[test]
+fn one_way_that_is_dark_for_less_than_the_idle_timeout_ends_nothing() {
+    let seconds = Duration::from_secs;
+    for (seed, (down, timeout)) in
+        (SEED..).zip([(16, 60), (50, 60), (100, 120)].map(|(a, b)| (seconds(a), seconds(b))))
+    {
+        for (sender, dark) in ENDS.into_iter().flat_map(|it| ENDS.map(|dark| (it, dark))) {
+            let (complete, closed) = OneWay { sender, dark, timeout, down, seed }.run();
+            println!(
+                "seed {seed:#x}, {sender:?} sends, from {dark:?} dark for {down:?} of {timeout:?}: \
+                 complete {complete:?} later"
+            );
+            assert_eq!(closed, None, "{sender:?} sends, from {dark:?} dark for {down:?}");
+            // 4 MB take 3.2 s.
+            assert!(complete.is_some_and(|it| it <= MAX_GAP + seconds(4)), "{complete:?}");
+        }
+    }
+}
+
+/// The same rule ends it: not before the idle timeout, and not long after it.
+#[test]
+fn one_way_that_is_dark_for_longer_ends_it_at_the_idle_timeout() {
+    let (timeout, down) = (Duration::from_secs(30), Duration::from_secs(200));
+    for (sender, dark) in ENDS.into_iter().flat_map(|it| ENDS.map(|dark| (it, dark))) {
+        let (_, closed) = OneWay { sender, dark, timeout, down, seed: SEED }.run();
+        println!("{sender:?} sends, from {dark:?} dark: ended after {closed:?}");
+        let bounds = timeout..timeout + Duration::from_secs(3);
+        assert!(closed.is_some_and(|it| bounds.contains(&it)), "{closed:?}");
     }
 }
