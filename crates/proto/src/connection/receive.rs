@@ -247,12 +247,12 @@ impl Connection {
             Frame::Packet { sequence, data } => {
                 let data = Bytes::copy_from_slice(data);
                 let max_bytes = self.config.max_unread_packet_bytes;
-                self.packets_in.on_packet(sequence, data, pool, max_bytes);
+                self.packets_in.on_packet(number, sequence, data, pool, max_bytes);
             }
             Frame::Fragment(fragment) => {
                 let max_bytes = self.config.max_unread_packet_bytes;
                 // A fragment that is refused is lost like any other.
-                let _lost = self.packets_in.on_fragment(now, &fragment, pool, max_bytes);
+                let _lost = self.packets_in.on_fragment(now, number, &fragment, pool, max_bytes);
             }
             Frame::Message(message) => {
                 let (channels, bytes) = (self.config.max_channels, self.config.max_channel_bytes);

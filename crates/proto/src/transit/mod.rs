@@ -46,6 +46,7 @@ pub use number::expand_number;
 pub use received::ReceivedDatagrams;
 pub(crate) use sent_block::{Control, ProgressMark};
 pub(crate) use sent_message::{SentLimit, SentPart};
+pub(crate) use window::{Place, ReplayWindow, SMALLEST};
 
 use core::time::Duration;
 

@@ -1,14 +1,16 @@
 //! T9: what was recorded is sent again.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
 use haulier_proto::Machine as _;
-use haulier_proto::server::ServerMachine;
+use haulier_proto::connection::Event;
+use haulier_proto::server::{ServerEvent, ServerMachine};
 use haulier_sim::{Shot, address};
 
-use crate::support::{BOTH, CLIENT, Pair, Town, drain, ms, server_config};
+use crate::support::{BOTH, CLIENT, Pair, Town, drain, drain_client, ms, server_config};
 
 /// An observer records a whole join and sends every datagram of it a hundred times more, from the address
 /// it came from and from others, at once and later. Nothing is delivered twice, no byte is sent in
@@ -110,5 +112,59 @@ fn t9_a_request_that_comes_first_from_elsewhere_is_metered() {
         let meter = &town.server().meter;
         assert!(meter.unproven_bytes_to(address(55)) <= 3 * 1200 * *seen.borrow());
         assert_eq!(meter.unproven_bytes_to(address(CLIENT)), 0);
+    }
+}
+
+/// An attacker on the path lets one datagram of eight through for a while, records those, and then plays them
+/// from another address while all arrive. The window grows at that time, and took the oldest of them as new
+/// ones once: 544 of 1,500, and their packets a second time.
+#[test]
+fn t9_a_window_that_grows_takes_no_recording() {
+    const LOSSY: u64 = 12_000;
+    for keyed in BOTH {
+        let mut pair = Pair::connected(keyed);
+        let (mut recorded, mut delivered, mut sent) = (Vec::new(), BTreeSet::new(), 0_u64);
+        let mut taken = 0;
+        for millis in 0..LOSSY + 4_000 {
+            pair.now = pair.now + Duration::from_millis(1);
+            pair.server.handle_timeout(pair.now);
+            pair.client.handle_timeout(pair.now);
+            while pair.client.poll_event(pair.now).is_some() {}
+            let connection = pair.client.connection_mut().unwrap();
+            connection.send_packet(millis.to_le_bytes().to_vec()).unwrap();
+            for datagram in drain_client(&mut pair.client, pair.now) {
+                sent += 1;
+                if millis > LOSSY || sent.is_multiple_of(8) {
+                    assert!(pair.takes(true, &datagram));
+                    if millis < LOSSY {
+                        recorded.push(datagram);
+                    }
+                }
+            }
+            for (_, datagram) in drain(&mut pair.server, pair.now) {
+                let _late = pair.takes(false, &datagram);
+            }
+            take_packets(&mut pair, &mut delivered);
+            if millis > LOSSY && millis % 100 == 0 {
+                for datagram in &recorded {
+                    let from = address(90);
+                    let played = pair.server.handle_datagram(pair.now, from, &mut datagram.clone());
+                    taken += u64::from(played.is_ok());
+                }
+                take_packets(&mut pair, &mut delivered);
+            }
+        }
+        assert!(recorded.len() > 1_400 && delivered.len() > 5_000, "{} recorded", recorded.len());
+        assert_eq!(taken, 0, "of {} recorded datagrams were taken again", recorded.len());
+    }
+}
+
+/// Each packet has its own number, and comes once.
+fn take_packets(pair: &mut Pair, delivered: &mut BTreeSet<u64>) {
+    while let Some((_, event)) = pair.server.poll_event(pair.now) {
+        if let ServerEvent::Connection(Event::Packet { data, .. }) = event {
+            let number = u64::from_le_bytes(data[..].try_into().unwrap());
+            assert!(delivered.insert(number), "packet {number} is delivered twice");
+        }
     }
 }

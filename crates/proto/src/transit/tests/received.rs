@@ -1,5 +1,6 @@
 //! What a receiver remembers, and when it acknowledges.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -20,6 +21,35 @@ fn replays_are_refused_and_change_nothing() {
     received.on_verified(at(9), 8192, true);
     assert_eq!(received.received(), 3);
     assert_eq!(received.expand(8193), 8193);
+}
+
+/// A link that loses most, then one that loses nothing, so that the window grows: no number that was refused
+/// passes later, and no ack names one that did not arrive. The window took in what had left it once, and of
+/// 60,000 numbers every eighth that had arrived was accepted again [H-2.2b].
+#[test]
+fn a_window_that_grows_after_losses_accepts_nothing_again() {
+    for kept in [2, 4, 7, 8, 9, 10, 12, 16, 32, 64_u64] {
+        let mut received = ReceivedDatagrams::new();
+        let mut was_refused = vec![false; 140_000];
+        for number in 0..140_000_u64 {
+            if number > 60_000 || number % kept == 0 {
+                received.on_verified(at(number), number, true);
+                was_refused[number as usize] = true;
+            }
+            if number % 2048 > 0 {
+                continue;
+            }
+            for (number, was_refused) in (0..=number).zip(&mut was_refused) {
+                let is_refused = received.check(number).is_err();
+                assert!(is_refused || !*was_refused, "{number} passes: 1 of {kept} arrives");
+                *was_refused = is_refused;
+            }
+            let has_arrived = |number| number > 60_000 || number % kept == 0;
+            for range in received.ack_frame(at(number)).unwrap().ranges(number + 1).unwrap() {
+                assert!(range.clone().all(has_arrived), "{range:?} did not all arrive");
+            }
+        }
+    }
 }
 
 #[test]
