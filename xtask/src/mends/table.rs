@@ -208,4 +208,38 @@ pub(super) const MENDS: &[Mend] = &[
         )],
         finder: "oracles::a_liar_harms_no_neighbour",
     },
+    Mend {
+        name: "skipped",
+        fault: 11,
+        what: "the newest 16 skipped numbers are remembered, and acks of older ones are believed",
+        edits: &[edit(
+            "crates/proto/src/transit/skipped.rs",
+            "self.0.push_back(number);",
+            "self.0.push_back(number);\n        if self.0.len() > 16 {\n            \
+             self.0.pop_front();\n        }",
+        )],
+        finder: "oracles::a_receiver_is_sent_no_more_than_its_link_takes",
+    },
+    Mend {
+        name: "liar",
+        fault: 11,
+        what: "what a receiver reported that was closed for a lie starts the next client at its address",
+        edits: &[edit(
+            "crates/proto/src/connection/closing.rs",
+            "        self.blocks_out.forget_path();\n        self.close(now, code, reason);",
+            "        self.close(now, code, reason);",
+        )],
+        finder: "oracles::a_receiver_is_sent_no_more_than_its_link_takes",
+    },
+    Mend {
+        name: "edge",
+        fault: 12,
+        what: "a replay window that grows takes in numbers that had left it",
+        edits: &[edit(
+            "crates/proto/src/transit/window.rs",
+            "self.oldest = self.oldest.max(oldest);",
+            "self.oldest = oldest;",
+        )],
+        finder: "threats::t9_a_window_that_grows_takes_no_recording",
+    },
 ];

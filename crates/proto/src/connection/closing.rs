@@ -78,6 +78,13 @@ impl Connection {
         }
     }
 
+    /// Closes because the peer broke a rule. What it reported of its path is not passed on to the next
+    /// client at its address: it may have lied.
+    pub(super) fn close_on_violation(&mut self, now: Instant, code: CloseCode, reason: &str) {
+        self.blocks_out.forget_path();
+        self.close(now, code, reason);
+    }
+
     /// The peer closes. That is answered once, so that it need not repeat it.
     pub(super) fn on_close(&mut self, now: Instant, code: CloseCode, reason: &str) {
         let answer = Closing::new(now, CloseCode::DONE, String::new(), 1);

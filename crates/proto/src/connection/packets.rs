@@ -258,7 +258,7 @@ mod tests {
         delivered.insert(datagram, Sequence::new(sequence))
     }
 
-    /// A packet that comes again is refused, in an old datagram and in a new one.
+    /// A copy of a packet is refused in an old datagram and in a new one.
     #[test]
     fn no_packet_is_delivered_twice() {
         let mut delivered = Delivered::new();

@@ -109,7 +109,7 @@ impl Connection {
                 // There may be a secret before what is wrong.
                 datagram.zeroize();
                 self.counters.datagrams_refused += 1;
-                self.close(now, CloseCode::PROTOCOL, reason.name());
+                self.close_on_violation(now, CloseCode::PROTOCOL, reason.name());
                 return Err(reason);
             }
         };
@@ -183,7 +183,7 @@ impl Connection {
             }
             match self.on_frame(now, path, number, &frame, pool) {
                 Ok(fate) => is_kept &= fate != Fate::NotKept,
-                Err(Violation(code)) => self.close(now, code, ""),
+                Err(Violation(code)) => self.close_on_violation(now, code, ""),
             }
         }
         self.after_frames(now);
@@ -198,7 +198,7 @@ impl Connection {
         }
         let fate = self.blocks_in(now).on_slice(now, slice);
         if let Err(fault) = fate {
-            self.close(now, code_of(fault), "");
+            self.close_on_violation(now, code_of(fault), "");
         }
         self.after_frames(now);
         fate != Ok(Fate::NotKept)

@@ -99,12 +99,15 @@ impl Ledger {
     /// The connection closes: nothing that was sent matters any more.
     pub(crate) fn forget(&mut self) {
         (self.records, self.items) = (VecDeque::new(), Items::new());
+        self.skipped = Skipped::new();
         (self.settled, self.first_open, self.in_flight, self.peak) = (0, 0, 0, 0);
     }
 
     /// Memory held, in bytes, besides itself: a peer that acknowledges nothing makes it grow.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.records.capacity() * size_of::<Datagram>() + self.items.memory_bytes()
+        self.records.capacity() * size_of::<Datagram>()
+            + self.items.memory_bytes()
+            + self.skipped.memory_bytes()
     }
 
     /// The number of the next datagram. They end at 2^64, which no connection lives to see.
@@ -113,7 +116,7 @@ impl Ledger {
     }
 
     /// Leaves the next number out, so that a peer that acknowledges it is caught. When is the caller's to
-    /// draw [H-2.2c]. The newest 16 are remembered.
+    /// draw [H-2.2c]. It is remembered for as long as there is a record of a datagram before it.
     pub(crate) fn skip(&mut self) {
         self.skipped.insert(self.next);
         self.next = self.next.saturating_add(1);
@@ -251,6 +254,7 @@ impl Ledger {
             self.items.drop_front(record.items);
             (self.first_open, self.settled) = (self.first_open - 1, self.settled - 1);
         }
+        self.skipped.forget_below(self.records.front().map_or(self.next, |oldest| oldest.number));
         if !core::mem::take(&mut self.is_drained) {
             return;
         }
@@ -267,6 +271,7 @@ impl Ledger {
         if self.records.is_empty() {
             (self.records, self.peak) = (VecDeque::new(), 0);
             self.items.rest();
+            self.skipped.rest();
         }
     }
 
@@ -413,6 +418,7 @@ impl Ledger {
         let numbers = || self.records.iter().map(|record| record.number);
         assert!(numbers().zip(numbers().skip(1)).all(|(a, b)| a < b), "not in order");
         assert!(self.records.back().is_none_or(|last| last.number < self.next), "from the future");
+        assert!(self.skipped.is_in_order(), "skipped numbers in order");
         let has_fate = |record: &Datagram| record.fate != Fate::InFlight;
         assert!(self.records.range(..self.settled).all(has_fate), "a fate for each");
         assert!(!self.records.range(..self.first_open).any(Datagram::is_open), "open before");

@@ -286,7 +286,7 @@ mod tests {
             self.arrived.insert(number);
             let window = window_after(self.arrived.len() as u64);
             let oldest = self.largest().unwrap().saturating_sub(window - 1);
-            self.oldest = self.oldest.max(oldest);
+            self.oldest = oldest.max(self.oldest);
         }
     }
 

@@ -10,28 +10,33 @@
 //! * [`Victim`]: a machine under the bounds; [`drill`]: one liar against it;
 //! * [`Watch`]: a server in a world under the bounds; [`LyingClient`]: a liar in it;
 //! * [`neighbours`], [`hoarders`]: an honest client behind the address of a liar, and beside a crowd of them;
+//! * [`fed`]: a receiver that says whatever brings it more than its link takes;
 //! * [`sisters`], [`tokens`]: two servers that share a key.
 
 mod bomb;
 pub mod bounds;
 mod drill;
+mod fed;
 mod fleet;
 mod liar;
 mod lie;
 mod lying_client;
 mod meter;
 mod neighbours;
+mod receiver;
 mod victim;
 mod watch;
 
 pub use bounds::{Bound, Budget, Finding, State, Traffic};
 pub use drill::drill;
+pub use fed::{Fed, fed};
 pub use fleet::{sisters, tokens};
 pub use liar::Liar;
 pub use lie::Lie;
 pub use lying_client::LyingClient;
 pub use meter::Meter;
 pub use neighbours::{hoarders, neighbours};
+pub use receiver::Says;
 pub use victim::Victim;
 pub use watch::Watch;
 

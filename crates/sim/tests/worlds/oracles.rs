@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use haulier_proto::internals::Role;
 use haulier_sim::oracle::{
-    KNOWN_FAULTS, Lie, drill, hoarders, is_known, neighbours, sisters, tokens,
+    KNOWN_FAULTS, Lie, Says, drill, fed, hoarders, is_known, neighbours, sisters, tokens,
 };
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
@@ -46,6 +46,17 @@ fn a_liar_harms_no_neighbour() {
     for lie in [Lie::SlowArrivals, Lie::FastArrivals, Lie::AckFlood, Lie::Announcements] {
         let fault = lie.fault().filter(|&fault| fault == 7);
         judge(fault, &format!("{lie:?} among neighbours"), |seed| neighbours(lie, seed));
+    }
+}
+
+/// Any receiver, whatever it says, is sent at most twice what reached it and a flight, and the next client at
+/// its address what an honest one would have left.
+#[test]
+fn a_receiver_is_sent_no_more_than_its_link_takes() {
+    for says in Says::ALL {
+        judge(None, &format!("a receiver that says {says:?}"), |seed| {
+            fed(says, seed).map(|fed| println!("{says:?}, seed {seed}: {fed:?}"))
+        });
     }
 }
 

@@ -48,6 +48,80 @@ fn an_ack_of_a_skipped_number_is_caught() {
     assert_eq!(sent.in_flight(), 990 - 39 * 10);
 }
 
+/// However many datagrams are in flight, an ack of any skipped number is caught, and once no record is
+/// older it has no effect. The newest 16 were remembered once, and acks of all but the newest 4,300 numbers
+/// passed [H-2.2c].
+#[test]
+fn a_skipped_number_is_remembered_for_as_long_as_an_ack_counts() {
+    let mut sent = Ledger::new();
+    // As many as may be in flight when as many were acknowledged.
+    for largest in (999..30_000_u64).step_by(1_000) {
+        send(&mut sent, at(0), 1_000);
+        assert_eq!(acked(&mut sent, at(1), &ack(largest, 999, &[])).unwrap().len(), 1_000);
+        assert_eq!(lost(&mut sent, at(1)), [0; 0]);
+    }
+    let mut skipped = Vec::new();
+    while sent.has_slice_room() {
+        skipped.push(sent.next_number());
+        sent.skip();
+        send(&mut sent, at(2), 255);
+    }
+    assert!(skipped.len() > 500, "{} of them", skipped.len());
+    for &number in &skipped {
+        assert_eq!(acked(&mut sent, at(3), &ack(number, 0, &[])), Err(NeverSent), "{number}");
+    }
+    let all_but = ack(sent.next_number() - 4_300, 8_000, &[]);
+    assert_eq!(acked(&mut sent, at(3), &all_but), Err(NeverSent));
+    let before = sent.memory_bytes();
+    for &number in &skipped {
+        assert_eq!(acked(&mut sent, at(3), &ack(number + 255, 254, &[])).unwrap().len(), 255);
+    }
+    assert_eq!(lost(&mut sent, at(3)), [0; 0]);
+    sent.trim(0);
+    assert_eq!(acked(&mut sent, at(4), &ack(skipped[0], 0, &[])).unwrap(), [0; 0]);
+    sent.rest();
+    assert!(before > 500 * 8 && sent.memory_bytes() < 100, "{before}, {}", sent.memory_bytes());
+    sent.check_invariants();
+}
+
+/// What a lie is worth (`skipped.rs`): peers name some numbers of each 256 that they did not get. After `n`
+/// of those no more than `e^(-n / 256)` of a thousand peers pass, so with 3,537 one in a million.
+#[test]
+fn false_acks_pass_with_the_chance_that_is_promised() {
+    let passes = |mut state: u64, named: u64, windows: u64| {
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % 256
+        };
+        let mut sent = Ledger::new();
+        (0..windows).all(|window| {
+            let (skipped, from) = (draw(), draw());
+            for number in 256 * window..256 * (window + 1) {
+                match number % 256 == skipped {
+                    true => sent.skip(),
+                    false => sent.on_unrecorded(number),
+                }
+            }
+            // As a ring: up to the end of the 256, and from their start.
+            let (start, end) = (256 * window, 256 * window + 255);
+            let above = named.min(256 - from);
+            let upper = ack(start + from + above - 1, (above - 1) as u32, &[]);
+            let lower =
+                named.checked_sub(above + 1).map(|more| ack(start + more, more as u32, &[]));
+            assert!(sent.next_number() == end + 1);
+            [Some(upper), lower].iter().flatten().all(|ack| sent.begin_ack(ack).is_ok())
+        })
+    };
+    for (named, windows) in [(1, 64), (8, 32), (32, 16), (128, 4), (255, 1), (200, 3)] {
+        let passed = (0..1_000).filter(|&seed| passes(seed, named, windows)).count();
+        let promised = (-((named * windows) as f64) / 256.0).exp();
+        // Three standard deviations.
+        let most = 1_000.0 * promised + 3.0 * (1_000.0 * promised * (1.0 - promised)).sqrt();
+        assert!((passed as f64) <= most, "{named} of 256, {windows} times: {passed} pass");
+    }
+    assert!((-3_537.0_f64 / 256.0).exp() < 1e-6);
+}
+
 /// The news in an ack, and the steps that it took.
 fn counted(sent: &mut Ledger, frame: &AckFrame) -> (u64, u64) {
     let mut walk = sent.begin_ack(frame).unwrap();
