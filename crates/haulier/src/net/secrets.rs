@@ -50,15 +50,33 @@ pub(crate) fn ticket(
     addresses: &[SocketAddr],
 ) -> Result<Option<Ticket>, TicketError> {
     let credentials = &config.credentials;
-    let access = match &credentials.secret {
-        Some(secret) => TicketAccess::Secret(secret.clone()),
-        None if credentials.open => TicketAccess::Open,
-        None => return Ok(None),
-    };
-    let is_open = access == TicketAccess::Open;
+    match &credentials.secret {
+        Some(secret) => by_secret(config, secret, addresses).map(Some),
+        None if credentials.open => {
+            Ticket::new(addresses.to_vec(), config.protocol_id, TicketAccess::Open).map(Some)
+        }
+        None => Ok(None),
+    }
+}
+
+/// The same with its other secret; `None` if it has none.
+pub(crate) fn other_ticket(
+    config: &ServerConfig,
+    addresses: &[SocketAddr],
+) -> Result<Option<Ticket>, TicketError> {
+    let other = config.credentials.other_secret.as_ref();
+    other.map(|secret| by_secret(config, secret, addresses)).transpose()
+}
+
+fn by_secret(
+    config: &ServerConfig,
+    secret: &Secret,
+    addresses: &[SocketAddr],
+) -> Result<Ticket, TicketError> {
+    let access = TicketAccess::Secret(secret.clone());
     let ticket = Ticket::new(addresses.to_vec(), config.protocol_id, access)?;
-    match &credentials.identity {
-        Some(identity) if !is_open => ticket.with_identity(identity.public()).map(Some),
-        _ => Ok(Some(ticket)),
+    match &config.credentials.identity {
+        Some(identity) => ticket.with_identity(identity.public()),
+        None => Ok(ticket),
     }
 }

@@ -532,6 +532,16 @@ impl Server {
         handle.shared.look(|end| secrets::ticket(end.machine.worker.config(), addresses))
     }
 
+    /// The same for clients with [`ServerCredentials::other_secret`](crate::ServerCredentials::other_secret);
+    /// `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`ticket`](Self::ticket).
+    pub fn other_ticket(&self, addresses: &[SocketAddr]) -> Result<Option<Ticket>, TicketError> {
+        let Some(handle) = self.team.handles().first() else { return Ok(None) };
+        handle.shared.look(|end| secrets::other_ticket(end.machine.worker.config(), addresses))
+    }
+
     pub(super) fn change<R>(
         &self,
         id: ConnectionId,

@@ -212,6 +212,7 @@ impl Handshake {
             entropy: Entropy::new(self.entropy.bytes()),
             address: FourTuple::new(self.config.server),
             address_proof: AddressProof::Validated,
+            has_other_secret: false,
             welcome_message: Vec::new(),
             reset_token: None,
             trace: self.trace.take(),

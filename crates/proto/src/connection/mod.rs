@@ -113,6 +113,8 @@ pub(crate) struct Parameters {
     pub(crate) entropy: Entropy,
     pub(crate) address: FourTuple,
     pub(crate) address_proof: AddressProof,
+    /// Of a server: its client has the other secret.
+    pub(crate) has_other_secret: bool,
     /// A server's, for its responses; empty at a client.
     pub(crate) welcome_message: Vec<u8>,
     /// A server's, to be told to the client.
@@ -124,6 +126,7 @@ pub(crate) struct Parameters {
 pub struct Connection {
     role: Role,
     state: ConnectionState,
+    has_other_secret: bool,
     /// Shared by all connections of a server.
     config: Arc<ConnectionConfig>,
     protection: Protection,
@@ -210,6 +213,7 @@ impl Connection {
                 parameters.address_proof,
                 config.max_datagram_bytes.min(parameters.peer.max_datagram_bytes),
             ),
+            has_other_secret: parameters.has_other_secret,
             welcome_message: parameters.welcome_message,
             next_skip: first_skip(&mut entropy),
             entropy,
@@ -254,6 +258,13 @@ impl Connection {
     #[must_use]
     pub const fn state(&self) -> ConnectionState {
         self.state
+    }
+
+    /// Whether this is a server's connection, and its client was let in by
+    /// [`ServerCredentials::other_secret`](crate::server::ServerCredentials::other_secret).
+    #[must_use]
+    pub const fn has_other_secret(&self) -> bool {
+        self.has_other_secret
     }
 
     /// The token of a reset that ends it, once the server has told it.

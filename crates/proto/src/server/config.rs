@@ -29,6 +29,9 @@ use crate::settings;
 pub struct ServerCredentials {
     /// Clients with this secret, from a ticket.
     pub secret: Option<Secret>,
+    /// Clients with this secret too, from another ticket, which may be let do other things:
+    /// [`Connection::has_other_secret`](crate::connection::Connection::has_other_secret) says whose it is.
+    pub other_secret: Option<Secret>,
     /// Clients with a connect token sealed with one of these keys. Two are in use while a key is replaced.
     pub token_keys: Vec<TokenKey>,
     /// Proves this server to clients that require it.
@@ -49,6 +52,13 @@ impl ServerCredentials {
         self
     }
 
+    /// Accepts clients with this secret too, from another ticket, and tells them from those of the first.
+    #[must_use]
+    pub fn with_other_secret(mut self, secret: Secret) -> Self {
+        self.other_secret = Some(secret);
+        self
+    }
+
     /// Accepts clients with a connect token sealed with this key, besides those of other keys.
     #[must_use]
     pub fn with_token_key(mut self, key: TokenKey) -> Self {
@@ -64,7 +74,7 @@ impl ServerCredentials {
     pub(crate) fn shares_reset_secret(&self) -> bool {
         let tokens = self.token_keys.iter().map(|token_key| &token_key.key);
         let identity = self.identity.as_ref().map(Identity::private);
-        let mut others = tokens.chain(&self.secret).chain(identity);
+        let mut others = tokens.chain(&self.secret).chain(&self.other_secret).chain(identity);
         self.reset_secret.as_ref().is_some_and(|own| others.any(|other| other == own))
     }
 

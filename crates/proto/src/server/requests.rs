@@ -36,6 +36,8 @@ const MAX_SECONDS_IN_LINE: u64 = 3_600;
 struct Verified {
     keys: Option<Arc<RequestKeys>>,
     token: Option<OpenToken>,
+    /// They are of the server's other secret.
+    is_other: bool,
 }
 
 /// A request whose check is verified.
@@ -129,11 +131,10 @@ impl Worker {
             return Err(no_such_mode);
         }
         let verified = match parts.mode.source {
-            Source::Open if credentials.open => Verified { keys: None, token: None },
-            Source::Secret => {
-                let keys = self.rules.request_keys.clone().ok_or(no_such_mode)?;
-                Verified { keys: Some(keys), token: None }
+            Source::Open if credentials.open => {
+                Verified { keys: None, token: None, is_other: false }
             }
+            Source::Secret => self.by_secret(&parts).ok_or(no_such_mode)?,
             Source::Token if !credentials.token_keys.is_empty() => {
                 self.open_token(unix_time, parts.token)?
             }
@@ -149,6 +150,15 @@ impl Worker {
         Ok((parts, verified))
     }
 
+    /// The keys of the first secret, or of the other one if the check says so.
+    fn by_secret(&self, parts: &RequestParts<'_>) -> Option<Verified> {
+        let (first, other) = (self.rules.request_keys.as_ref(), self.rules.other_keys.as_ref());
+        let other =
+            other.filter(|keys| first.is_none() || equal(&keys.check(parts.checked), &parts.check));
+        let keys = other.or(first)?;
+        Some(Verified { keys: Some(Arc::clone(keys)), token: None, is_other: other.is_some() })
+    }
+
     fn open_token(&self, unix_time: Option<u64>, sealed: &[u8]) -> Result<Verified, Refused> {
         let protocol_id = self.rules.config.protocol_id;
         // Without a time of day a token may have expired long ago.
@@ -159,7 +169,7 @@ impl Worker {
         let verified = |opened: OpenedToken| {
             let keys = Arc::new(RequestKeys::new(&opened.secret, protocol_id));
             let token = OpenToken { name: opened.nonce, claims: opened.claims };
-            Verified { keys: Some(keys), token: Some(token) }
+            Verified { keys: Some(keys), token: Some(token), is_other: false }
         };
         for key in &self.rules.config.credentials.token_keys {
             match key.open(protocol_id, sealed, unix_time) {
@@ -377,6 +387,7 @@ impl Worker {
                 entropy: Entropy::new(self.entropy.bytes()),
                 address: path,
                 address_proof: seat.address_proof,
+                has_other_secret: request.verified.is_other,
                 welcome_message,
                 reset_token,
                 trace,

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 
 use super::ServerConfig;
 use crate::connection::{ConfigError, ConnectionConfig};
-use crate::crypto::{CookieKey, Entropy, RequestKeys, ResetKey, Suites};
+use crate::crypto::{CookieKey, Entropy, RequestKeys, ResetKey, Secret, Suites};
 use crate::debug_as;
 
 /// The settings, and the keys of one run.
@@ -18,6 +18,7 @@ pub(super) struct Rules {
     /// In a place of their own, which requests share: a copy that is moved about leaves others behind, which
     /// nothing wipes.
     pub(super) request_keys: Option<Arc<RequestKeys>>,
+    pub(super) other_keys: Option<Arc<RequestKeys>>,
     pub(super) cookie_key: CookieKey,
 }
 
@@ -40,11 +41,13 @@ impl Rules {
             Some(secret) => ResetKey::derived(secret),
             None => ResetKey::random(entropy.next_secret()),
         };
-        let secret = config.credentials.secret.as_ref();
-        let request_keys =
-            secret.map(|secret| Arc::new(RequestKeys::new(secret, config.protocol_id)));
+        let keys_of = |secret: &Option<Secret>| {
+            secret.as_ref().map(|secret| Arc::new(RequestKeys::new(secret, config.protocol_id)))
+        };
+        let request_keys = keys_of(&config.credentials.secret);
+        let other_keys = keys_of(&config.credentials.other_secret);
         let cookie_key = CookieKey::new(entropy.next_secret());
         let connection = Arc::new(config.connection);
-        Ok((Self { config, connection, suites, request_keys, cookie_key }, reset_key))
+        Ok((Self { config, connection, suites, request_keys, other_keys, cookie_key }, reset_key))
     }
 }

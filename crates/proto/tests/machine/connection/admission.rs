@@ -224,3 +224,29 @@ fn a_restarted_server_refuses_tokens_of_before() {
     let config = token_server().with_earlier_tokens(EarlierTokens::Accepted);
     assert_eq!(ask(&mut start(config, UNIX_TIME + 1, 3), now, 4, &before), Ok(()));
 }
+
+/// A server with two tickets: each client is told from those of the other ticket, and one with neither is
+/// refused. The two keep no connection from each other.
+#[test]
+fn clients_of_two_secrets_are_told_apart() {
+    let secret = |byte| Secret::from_bytes([byte; 32]);
+    let by = |byte| client_with(Credentials::Secret { secret: secret(byte), identity: None });
+    let (first, other) = (Some(secret(1)), Some(secret(2)));
+    for (first, other) in [(first.clone(), other.clone()), (first, None), (None, other)] {
+        let mut config = server_config();
+        (config.credentials.secret, config.credentials.other_secret) =
+            (first.clone(), other.clone());
+        let mut lan = Lan::new(config);
+        for byte in 1..=3 {
+            lan.add(by(byte));
+        }
+        lan.run(2_000);
+        let is_in = |n: usize| lan.clients[n].connection().is_some();
+        assert_eq!([is_in(0), is_in(1), is_in(2)], [first.is_some(), other.is_some(), false]);
+        for id in lan.server.connections() {
+            let connection = lan.server.connection(id).unwrap();
+            assert_eq!(connection.has_other_secret(), connection.address() == address(1));
+        }
+        assert_eq!(end_of(&lan, 2), Some(&CloseReason::Refused(RefusalCode::Key)));
+    }
+}

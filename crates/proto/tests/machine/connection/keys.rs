@@ -89,13 +89,14 @@ fn a_reset_secret_is_nothing_elses_secret() {
     let identity = Identity::new(Secret::from_bytes([21; 32]));
     let credentials = ServerCredentials::default()
         .with_secret(secret())
+        .with_other_secret(Secret::from_bytes([22; 32]))
         .with_token_key(token_key())
         .with_identity(identity);
     let with = |reset| {
         let config = config(credentials.clone().with_reset_secret(Secret::from_bytes(reset)));
         ServerMachine::new(Instant::ZERO, UNIX_TIME, config, [1; 32]).map(|_| ())
     };
-    for shared in [*secret().as_bytes(), [8; 32], [21; 32]] {
+    for shared in [*secret().as_bytes(), [22; 32], [8; 32], [21; 32]] {
         assert_eq!(with(shared), Err(ConfigError::SharedResetSecret));
     }
     assert_eq!(with([9; 32]), Ok(()));
