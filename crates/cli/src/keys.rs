@@ -37,10 +37,12 @@ pub(crate) enum Kind {
     Identity,
     /// Its public one.
     Public,
+    /// What `serve` makes its reset key of.
+    Reset,
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Secret, Self::Token, Self::Identity, Self::Public];
+    const ALL: [Self; 5] = [Self::Secret, Self::Token, Self::Identity, Self::Public, Self::Reset];
 
     pub(crate) const fn prefix(self) -> &'static str {
         match self {
@@ -48,6 +50,7 @@ impl Kind {
             Self::Token => "haulier-token-key1:",
             Self::Identity => "haulier-identity1:",
             Self::Public => "haulier-public1:",
+            Self::Reset => "haulier-reset1:",
         }
     }
 
@@ -58,6 +61,7 @@ impl Kind {
             Self::Token => "token",
             Self::Identity => "identity",
             Self::Public => "public",
+            Self::Reset => "reset",
         }
     }
 
@@ -78,6 +82,7 @@ impl Kind {
             });
             let hint = match self {
                 Self::Public => "it is told by `haulier keygen --identity`".into(),
+                Self::Reset => "`haulier serve` makes one by itself".into(),
                 _ => format!("make one with `haulier keygen --{} -o FILE`", self.name()),
             };
             return Err(format!("{found}; what is needed begins with `{}`: {hint}", self.prefix()));

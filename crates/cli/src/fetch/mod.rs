@@ -54,8 +54,6 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     }
     // As --list shows a directory.
     let name = name.unwrap_or_default().trim_end_matches('/').to_owned();
-    let config = config(args, &access, target.as_ref(), &name)?;
-    access.connect.request = config.request().map_or_else(Vec::new, |request| request.to_bytes());
     access.connect.copies = args.connect.copies;
     access.connect.max_time_in_line = args.connect.max_wait;
     access.connect.connection = ConnectionConfig::default()
@@ -64,13 +62,53 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
         .with_delivery(Delivery::Chunks)
         .with_max_block_bytes(MAX_BLOCK_BYTES);
     Traces::of_client(&args.connect.trace, &mut access.connect, report)?;
+    let (mut is_again, mut came_at) = (false, Instant::now());
+    loop {
+        let fetched = attempt(args, &mut access, target.as_ref(), &name, is_again, report)?;
+        let Attempted::Forgotten { failure, is_any_here } = fetched else { return Ok(()) };
+        if is_any_here {
+            came_at = Instant::now();
+        }
+        if came_at.elapsed() > args.connect.patience() {
+            return Err(failure);
+        }
+        is_again = true;
+        let text = "the server was started again: joining anew, with what is here";
+        report.status("again", json!({ "message": text }), text);
+    }
+}
+
+/// How an attempt ended that did not fail.
+enum Attempted {
+    Over,
+    /// The server does not have the connection any more. Another one goes on with what is here.
+    Forgotten {
+        failure: Failure,
+        is_any_here: bool,
+    },
+}
+
+/// Joins, and fetches what is not here.
+fn attempt(
+    args: &FetchArgs,
+    access: &mut Access,
+    target: Option<&Target>,
+    name: &str,
+    is_again: bool,
+    report: &Report,
+) -> Result<Attempted, Failure> {
+    let config = config(args, access, target, name, is_again)?;
+    access.connect.request = config.request().map_or_else(Vec::new, |request| request.to_bytes());
     let started = Instant::now();
-    details::request(&access, report);
+    details::request(access, report);
     report.detail(match config.ask {
         Ask::Get => "asks for the files outright: nothing of them is here",
         _ => "asks for the list first: some may be here, or are not wanted",
     });
-    let client = asking::join(&access, report)?;
+    let client = match is_again {
+        true => asking::join_patiently(access, args.connect.patience(), report)?,
+        false => asking::join(access, report)?,
+    };
     let connect = started.elapsed();
     let pool = files::disk_pool(client.waker())?;
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
@@ -84,15 +122,20 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     } else {
         Replace::Never
     };
-    let mut fetch =
-        Fetch::new(&client, pool.handle(), config, target.as_ref(), replace, args, report);
+    let mut fetch = Fetch::new(&client, pool.handle(), config, target, replace, args, report);
     let outcome = fetch.until_done();
     let times = (connect, started.elapsed());
     report.finish_bar();
     details::ended(&client, &fetch.taking.progress(), report);
     fetch.say_goodbye(outcome.is_err());
-    outcome?;
-    fetch.conclude(times)
+    match outcome {
+        Err(failure) if fetch.is_forgotten => {
+            let is_any_here = fetch.taking.progress().wire_bytes > 0;
+            Ok(Attempted::Forgotten { failure, is_any_here })
+        }
+        Err(failure) => Err(failure),
+        Ok(()) => fetch.conclude(times).map(|()| Attempted::Over),
+    }
 }
 
 /// What should run at the other end.
@@ -129,7 +172,8 @@ fn source(args: &FetchArgs) -> Result<(Zeroizing<String>, Option<String>), Failu
         },
         Some(first) if first == "-" => {
             let text = access::not_empty(keys::read_stdin()?, "standard input is empty")?;
-            Ok((text, second))
+            // As a `serve` with an inbox prints it.
+            Ok((text.strip_prefix("fetch ").unwrap_or(&text).to_owned().into(), second))
         }
         Some(first) => Ok((first.into(), second)),
         None => match access::elsewhere(&args.connect)? {
@@ -144,11 +188,13 @@ fn config(
     access: &Access,
     target: Option<&Target>,
     name: &str,
+    is_again: bool,
 ) -> Result<TakerConfig, Failure> {
     let only = Only::new(args.only.iter().map(String::as_str));
     let only = only.map_err(|error| Failure::Usage(format!("--only: {error}")))?;
     // What may be here, or is not wanted, is not sent unasked.
-    let is_get = target.is_some_and(|target| target.is_empty(name)) && only.is_everything();
+    let is_get =
+        target.is_some_and(|target| target.is_empty(name)) && only.is_everything() && !is_again;
     let ask = if is_get { Ask::Get } else { Ask::Open };
     let mut config = TakerConfig::new(ask).with_name(name).with_only(only);
     if args.pack != PackArg::Never {
@@ -173,6 +219,8 @@ struct Fetch<'a> {
     failed: u32,
     first_failure: Option<(u32, Fault)>,
     has_pipe: bool,
+    /// The server does not have the connection any more.
+    is_forgotten: bool,
     started: Instant,
 }
 
@@ -204,6 +252,7 @@ impl<'a> Fetch<'a> {
             failed,
             first_failure,
             has_pipe,
+            is_forgotten: false,
             started: Instant::now(),
         }
     }
@@ -309,6 +358,7 @@ impl<'a> Fetch<'a> {
 
     fn on_closed(&mut self, reason: &CloseReason) -> Failure {
         self.taking.handle_event(&ClientLink(self.client), Event::Closed(reason.clone()));
+        self.is_forgotten = *reason == CloseReason::ConnectionUnknown;
         match reason {
             CloseReason::There { code, reason } => outcome::refused(*code, reason, &self.name),
             CloseReason::Here(code) => outcome::broken(*code),

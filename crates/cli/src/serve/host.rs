@@ -10,7 +10,7 @@ use haulier::{
     ServerCredentials, ServerLimits, Ticket, UnknownUplink, Urgency,
 };
 
-use super::addresses;
+use super::{addresses, resets};
 use crate::args::{ListenArgs, UplinkArg};
 use crate::failure::Failure;
 use crate::files::MAX_BLOCK_BYTES;
@@ -52,12 +52,13 @@ pub(super) fn start(
     traffic: Traffic,
     report: &Report,
 ) -> Result<Started, Failure> {
-    let credentials = credentials(args)?;
+    let mut credentials = credentials(args)?;
     let listen = bind(args)?;
     if let Some(warning) = listen.buffer_warning() {
         report.warning(&warning);
     }
     let local = listen.local_addr();
+    credentials.reset_secret = resets::secret(args, local, report)?;
     let mut reachable = match args.address.is_empty() {
         true => addresses::reachable(local),
         false => args.address.clone(),

@@ -9,6 +9,7 @@ mod addresses;
 mod client;
 mod clients;
 mod host;
+mod resets;
 mod uploads;
 
 use std::net::SocketAddr;

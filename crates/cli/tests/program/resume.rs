@@ -1,7 +1,7 @@
 //! Only what is missing: files that are here, that were begun, and of which an older version is here; and
 //! directories of them. What crosses the wire is counted.
 
-use crate::support::{Dir, Program, blake3_hex, data, fetch, haulier, serve};
+use crate::support::{Dir, Program, blake3_hex, data, fetch, haulier, serve, silent};
 
 /// Other bytes than those of `data`.
 fn other(len: usize) -> Vec<u8> {
@@ -44,6 +44,32 @@ fn a_fetch_that_is_killed_goes_on_where_it_was() {
     assert!(resumed > 5_000_000 && wire < 20_000_000 - resumed + 1_500_000, "{done}");
     assert!(dir.read("out") == content);
     assert_eq!(dir.names(""), ["in", "out"]);
+}
+
+/// The client of a server that was killed waited for it for a minute, although it was back within seconds.
+/// Now the new one says that it does not know the connection, and the client joins it, with what is here.
+#[cfg(unix)]
+#[test]
+fn a_server_that_is_killed_and_is_back_is_gone_on_with() {
+    let (dir, content) = (Dir::new(), data(20_000_000));
+    let (file, secret, out) = (dir.file("in", &content), dir.path("secret"), dir.path("out"));
+    haulier(&["keygen", "--secret", "-o", &secret]);
+    let (socket, addr) = silent();
+    drop(socket);
+    let args = ["--bind", &addr, "--secret-file", &secret, "--rate", "40M"];
+    let serve = || Program::start(&[&["serve", "--json", &file], &args[..]].concat());
+    let first = serve();
+    let ticket = first.event("listening")["ticket"].as_str().unwrap().to_owned();
+    let fetching = Program::start(&["fetch", "--json", &ticket, "-o", &out, "--timeout", "120"]);
+    fetching.event_where("progress", |event| event["bytes"].as_u64() > Some(8_000_000));
+    first.signal("KILL");
+    drop(first);
+    let _second = serve();
+    fetching.event("again");
+    let done = fetching.finish().done();
+    assert!(number(&done, "resumed_bytes") > 3_000_000, "{done}");
+    assert!(dir.read("out") == content);
+    assert_eq!(dir.names(""), ["in", "out", "secret", "secret.reset"]);
 }
 
 /// The lines of progress are for people and for programs that show them: where the bytes came from, how fast,
