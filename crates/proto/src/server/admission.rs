@@ -56,6 +56,8 @@ pub(super) enum Verdict {
         place: Option<u32>,
         estimate: Option<Duration>,
         again: Duration,
+        /// This handshake is to be ended, for it keeps a seat from those in line.
+        ends: Option<ConnectionId>,
     },
     Refused(Refused),
     Accepted(Seat),
@@ -97,12 +99,23 @@ impl Prefix {
         prefix.iter_mut().zip(octets.into_iter().skip(8)).for_each(|(to, octet)| *to = octet);
         Self(prefix)
     }
+
+    /// The network that it is in: the /24 of an IPv4 address, the /48 of an IPv6 /64. Whoever has many
+    /// addresses has most of them in a few of these.
+    pub(super) const fn network(self) -> Self {
+        let Self([a, b, c, d, e, f, g, _]) = self;
+        match [a, b, c, d] {
+            [0, 0, 0xff, 0xff] => Self([a, b, c, d, e, f, g, 0]),
+            _ => Self([a, b, c, d, e, f, 0, 0]),
+        }
+    }
 }
 
 impl Desk {
     /// Decides about a request whose check is verified.
     pub(super) fn judge(&mut self, now: Instant, question: &Question<'_>) -> Verdict {
         self.ended.forget_old(now);
+        self.line.forget_old(now);
         let worker = usize::from(question.worker);
         match self.seats.get(&question.name) {
             Some(&id) if id.worker() == worker => return Verdict::Copy(id),
@@ -159,7 +172,8 @@ impl Desk {
             && let Turn::Waits { place, estimate, again } =
                 self.line.ask(now, *name, *path, self.free_seats(), question.call)
         {
-            return Ok(Verdict::InLine { place, estimate, again });
+            let ends = self.end_overdue(now, question.worker);
+            return Ok(Verdict::InLine { place, estimate, again, ends });
         }
         // No refusal here: handshakes are short, and the client repeats its request.
         let of_prefix = self.handshakes.of(prefix);

@@ -117,20 +117,21 @@ settings! {
     /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ServerLimits {
-        /// Connections, including handshakes in progress. By default (`usize::MAX`) one for each 64 KiB of
-        /// `memory_bytes` ([`seats`](Self::seats)): an idle one takes some 5 KiB, one that is sent a block
-        /// some 30.
+        /// Connections, including handshakes in progress, but for those that have ended. By default
+        /// (`usize::MAX`) one for each 64 KiB of `memory_bytes` ([`seats`](Self::seats)): an idle one takes
+        /// some 5 KiB, one that is sent a block some 30.
         connections: usize = usize::MAX, with_connections;
-        /// Clients who wait in line while there are as many connections as allowed, some 200 bytes each; of
+        /// Clients that wait in line while there are as many connections as allowed, some 400 bytes each; of
         /// one prefix 1,024 at most. With 0 they are refused as `Full`. Default 16,384.
         line: usize = 16_384, with_line;
         /// Connections from one source prefix (an IPv4 address, an IPv6 /64). Default 256: a school behind
         /// one address.
         connections_per_prefix: usize = 256, with_connections_per_prefix;
-        /// Handshakes in progress. At the limit the prefix with the most loses one to a prefix with fewer;
-        /// among equals, the oldest one ends if it is a second old. If there is none, requests are dropped
-        /// without an answer, because clients repeat them. Default 12,288, some 9 KB each: a tenth of
-        /// `memory_bytes`, and three quarters of the seats that has.
+        /// Handshakes in progress, and those that were refused and are not gone. At the limit the prefix with
+        /// the most loses one to a prefix with fewer; among equals, the oldest one ends if it is a second
+        /// old. If there is none, requests are dropped without an answer, because clients repeat them.
+        /// Default 12,288, some 9 KB each: a tenth of `memory_bytes`, and three quarters of the seats that
+        /// has.
         handshakes: usize = 12_288, with_handshakes;
         /// Handshakes in progress from one source prefix; more are dropped the same way. Default 64: one
         /// address with the secret must not use up all handshakes.

@@ -22,13 +22,21 @@ impl Worker {
     pub(super) fn refresh(&mut self, id: ConnectionId) {
         self.slots.refresh(id);
         self.count_flight(id);
-        if let Some(slot) = self.slots.get_mut(id)
-            && slot.is_handshake
-            && !slot.connection.is_handshake()
-        {
+        self.note_handshake(id);
+    }
+
+    /// Tells the desk if a handshake is over. One that was not completed, because the program refused it
+    /// perhaps, counts as one until its connection is gone, but needs no seat.
+    pub(super) fn note_handshake(&mut self, id: ConnectionId) {
+        let Some(slot) = self.slots.get_mut(id).filter(|slot| slot.is_handshake) else { return };
+        let name = slot.name;
+        if slot.connection.state().is_open() && !slot.connection.is_handshake() {
             slot.is_handshake = false;
-            self.notes.push(Note::HandshakeOver { name: slot.name });
-            self.stats.accepted += u64::from(slot.connection.state().is_open());
+            self.stats.accepted += 1;
+            self.notes.push(Note::HandshakeOver { name });
+        } else if !slot.connection.is_handshake() && !slot.is_unseated {
+            slot.is_unseated = true;
+            self.notes.push(Note::Unseated { name });
         }
     }
 

@@ -8,7 +8,7 @@
 //! report in. A seat is given before its keys are agreed on, so no limit is exceeded meanwhile.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -40,6 +40,9 @@ pub struct Desk {
     pub(super) memory: Memory,
     /// The connection of each request that has one.
     pub(super) seats: BTreeMap<RequestName, ConnectionId>,
+    /// Of these, those that ended before their handshakes were complete: each is there until its close is
+    /// sent, and holds no seat. Refused by the program, they would keep others out for seconds otherwise.
+    unseated: BTreeSet<RequestName>,
     /// Connections of each source prefix.
     pub(super) prefixes: BTreeMap<Prefix, usize>,
     pub(super) handshakes: Handshakes,
@@ -72,8 +75,10 @@ pub(super) enum Note {
     Withdrawn { name: RequestName, token: Option<(TokenName, u64)>, prefix: Prefix },
     /// A connection has ended, and its worker remembers it until then.
     Ended { name: RequestName, worker: u8, until: Instant },
-    /// A handshake is over, completed or not.
+    /// A handshake is completed.
     HandshakeOver { name: RequestName },
+    /// A handshake has ended without being completed. Its connection is there until its close is sent.
+    Unseated { name: RequestName },
     /// A connection is gone.
     Gone { name: RequestName, prefix: Prefix, path: Option<Box<Measured>> },
 }
@@ -133,6 +138,7 @@ impl Desk {
         let desk = Self {
             memory: Memory::new(rules.config.limits.remembered),
             seats: BTreeMap::new(),
+            unseated: BTreeSet::new(),
             prefixes: BTreeMap::new(),
             handshakes: Handshakes::default(),
             line: Line::new(rules.config.limits.line),
@@ -202,10 +208,16 @@ impl Desk {
                 Note::Ended { name, worker, until } => self.ended.insert(name, worker, until),
                 // Unless it was ended to make room before.
                 Note::HandshakeOver { name } => self.handshakes.end(&name),
+                Note::Unseated { name } => {
+                    self.handshakes.unseat(&name);
+                    self.unseated.insert(name);
+                    self.line.on_freed(self.asked_at, self.free_seats());
+                }
                 Note::Gone { name, prefix, path } => {
                     if let Some(path) = path {
                         self.paths.remember(path.ip, path.client, path.known);
                     }
+                    self.handshakes.end(&name);
                     self.leave(&name, prefix);
                 }
             }
@@ -214,13 +226,16 @@ impl Desk {
 
     /// Seats that nobody has.
     pub(super) fn free_seats(&self) -> usize {
-        self.rules.config.limits.seats().saturating_sub(self.seats.len())
+        let held = self.seats.len() - self.unseated.len();
+        self.rules.config.limits.seats().saturating_sub(held)
     }
 
-    /// A seat is free.
+    /// A connection is gone, and so its seat is free, unless it was before.
     fn leave(&mut self, name: &RequestName, prefix: Prefix) {
         self.seats.remove(name);
-        self.line.on_freed(self.asked_at, self.free_seats());
+        if !self.unseated.remove(name) {
+            self.line.on_freed(self.asked_at, self.free_seats());
+        }
         if let Some(connections) = self.prefixes.get_mut(&prefix) {
             *connections -= 1;
             if *connections == 0 {
@@ -273,6 +288,7 @@ impl Desk {
         }
         self.ended.check_invariants();
         assert_eq!(connections, self.seats.len(), "seats");
+        assert!(self.unseated.iter().all(|name| self.seats.contains_key(name)), "without a seat");
         let ordered: usize = self.orders.iter().map(Vec::len).sum();
         let counted = self.handshakes.len();
         assert!((counted..=counted + ordered).contains(&handshakes), "{handshakes} handshakes");

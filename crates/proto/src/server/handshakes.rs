@@ -15,6 +15,10 @@ use crate::Instant;
 /// A handshake that is older than this may be ended to make room: three round trips of a distant player.
 const MIN_AGE_TO_EVICT: Duration = Duration::from_secs(1);
 
+/// A handshake that is older than this is ended if it keeps a seat from others, who wait in line: ten round
+/// trips of a distant player.
+const MAX_AGE_WHILE_OTHERS_WAIT: Duration = Duration::from_secs(3);
+
 /// One handshake in progress.
 #[derive(Clone, Copy, Debug)]
 struct Handshake {
@@ -47,6 +51,8 @@ pub(super) struct Handshakes {
     /// Those with a connection, in the order of their starts: of each prefix, and of all.
     by_prefix: BTreeSet<(Prefix, u64, RequestName)>,
     by_age: BTreeSet<(u64, RequestName)>,
+    /// Those of them with a seat: one that the program has refused has none.
+    seated: BTreeSet<(u64, RequestName)>,
 }
 
 impl Handshakes {
@@ -81,6 +87,14 @@ impl Handshakes {
             handshake.id = Some(id);
             self.by_prefix.insert((handshake.prefix, handshake.number, *name));
             self.by_age.insert((handshake.number, *name));
+            self.seated.insert((handshake.number, *name));
+        }
+    }
+
+    /// It has ended without being completed, and needs no seat. It counts until its connection is gone.
+    pub(super) fn unseat(&mut self, name: &RequestName) {
+        if let Some(handshake) = self.by_name.get(name) {
+            self.seated.remove(&(handshake.number, *name));
         }
     }
 
@@ -89,6 +103,7 @@ impl Handshakes {
         let Some(ended) = self.by_name.remove(name) else { return };
         self.by_prefix.remove(&(ended.prefix, ended.number, *name));
         self.by_age.remove(&(ended.number, *name));
+        self.seated.remove(&(ended.number, *name));
         self.count(ended.prefix, |of| {
             of.handshakes -= 1;
             of.credited -= usize::from(ended.has_credit);
@@ -121,7 +136,16 @@ impl Handshakes {
         Some((name, self.by_name.get(&name)?.id?))
     }
 
+    /// The oldest that has kept a seat for too long, if others wait.
+    fn overdue(&self, now: Instant) -> Option<(RequestName, ConnectionId)> {
+        let (_, name) = self.seated.first()?;
+        let oldest = self.by_name.get(name)?;
+        let is_overdue = now.since(oldest.started) >= MAX_AGE_WHILE_OTHERS_WAIT;
+        Some((*name, oldest.id?)).filter(|_| is_overdue)
+    }
+
     pub(super) fn check_invariants(&self) {
+        assert!(self.seated.is_subset(&self.by_age), "those with a seat");
         let mut prefixes = BTreeMap::<Prefix, OfPrefix>::new();
         for (&name, it) in &self.by_name {
             let of = prefixes.entry(it.prefix).or_default();
@@ -152,12 +176,23 @@ impl Desk {
         prefix: Prefix,
         worker: u8,
     ) -> Option<ConnectionId> {
-        let (name, id) = self.handshakes.to_evict(now, prefix)?;
+        let to_evict = self.handshakes.to_evict(now, prefix)?;
+        Some(self.end_for_others(to_evict, worker))
+    }
+
+    /// The handshake to be ended because it keeps a seat from those in line. Its seat is free when its worker
+    /// says so: it may be completed meanwhile.
+    pub(super) fn end_overdue(&mut self, now: Instant, worker: u8) -> Option<ConnectionId> {
+        let overdue = self.handshakes.overdue(now).filter(|_| self.free_seats() == 0)?;
+        Some(self.end_for_others(overdue, worker))
+    }
+
+    fn end_for_others(&mut self, (name, id): (RequestName, ConnectionId), by: u8) -> ConnectionId {
         self.handshakes.end(&name);
-        if id.worker() != usize::from(worker) {
+        if id.worker() != usize::from(by) {
             self.order_end(id);
         }
-        Some(id)
+        id
     }
 }
 

@@ -1,56 +1,94 @@
-//! The line of those for whom there is no seat yet (CROWDS, "The line").
+//! The line of clients for whom there is no seat yet (CROWDS, "The line").
 //!
 //! A place is the name of a request whose address is proven. Its client asks again now and then, and learns
-//! its place; when a seat becomes free, the first who still ask are called, with a datagram that was made
-//! when they asked last, and the seat is kept for them until they have missed their next questions.
+//! its place. When a seat is free, the clients whose turn it is (`turns.rs`) are called, several for each
+//! seat, with datagrams that were made when they took their places. The first that answers has the seat. One
+//! that answers and finds it taken is *owed* the next: that seat is held for it alone.
 //!
-//! The invariant: seats are given in the order of the places, and no place is left behind one that came after
-//! it and still asks. What is done for a question does not depend on how long the line is: who is where is
-//! found out once in a while for all, after a time and not after a number of questions.
+//! ```text
+//!   waits --called with others--> called --asks, no seat--> owed --a seat for it alone--> held
+//!                                   '------------- asks, a seat ------> seated <-- asks -----'
+//! ```
+//!
+//! The invariants: a seat is held for one client at a time, and only until that has missed three questions;
+//! whatever the others do, a network comes to its turn after at most one of each other; and no question looks
+//! at all places, except for [`count`](Line::count), at most every 100 ms.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::admission::Prefix;
 use super::memory::RequestName;
+use super::turns::{Group, Groups};
 use crate::{FourTuple, Instant};
 
-/// Questions a second that all in line together are told to ask: 2,000 datagrams of 1200 bytes are 19 Mbit/s,
-/// and some 1 % of a core.
-const QUESTIONS_PER_SECOND: u32 = 2_000;
+/// Questions a second of all clients in line together: 4,000 datagrams of 1200 bytes are 38 Mbit/s,
+/// and some 2 % of a core. With half as many a full line of clients that have left would last for 25 s.
+const QUESTIONS_PER_SECOND: u32 = 4_000;
 
 /// The bounds of the time after which a client is told to ask again. What is free is told at once, so this is
 /// for those whose call was lost, and shows that they are there.
 const MIN_AGAIN: Duration = Duration::from_secs(1);
 const MAX_AGAIN: Duration = Duration::from_secs(10);
 
-/// For those who have no place: so many do not come back together (a client adds a fifth at random).
-const AGAIN_WITHOUT_PLACE: Duration = Duration::from_secs(30);
-
-/// Who has not asked for so many of its intervals has left.
+/// A client has left after this number of questions that it should have asked and did not.
 const INTERVALS_TO_LEAVE: u32 = 3;
 
 /// Places are counted anew after this long.
 const COUNTED_FOR: Duration = Duration::from_millis(100);
 
+/// For so long one that was called counts as coming: three round trips of a distant player. Then others are
+/// called in its stead.
+const CALL_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Clients that are called for one seat, of networks of which none was called yet. Of those in line some have
+/// left without a word, or do not mean to come; alone, each would keep the others waiting for
+/// [`CALL_PATIENCE`].
+const CALLED_PER_SEAT: usize = 4;
+
 /// Free seats that the estimate looks back at.
 const FREED: usize = 64;
 
-/// Places of one prefix.
-const MAX_OF_PREFIX: usize = 1_024;
+/// Places of one source: a sixteenth of the line.
+const MAX_OF_SOURCE: usize = 1_024;
+
+/// How near its seat a place is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waits,
+    /// It was called, with others.
+    Called(Instant),
+    /// It answered too late, and the next free seat is its own.
+    Owed,
+    /// It was called alone, and a seat is held for it.
+    Held,
+}
 
 /// Who waits.
 #[derive(Clone, Debug)]
 struct Place {
     name: RequestName,
     path: FourTuple,
-    asked: Instant,
+    /// It has left if it does not ask until then.
+    leaves_at: Instant,
     /// How many are before it, itself included, when it was counted last.
     rank: u32,
-    /// What calls it.
+    /// What calls it, and its turn, once it was.
     call: Vec<u8>,
-    is_called: bool,
+    turn: u64,
+    state: State,
+}
+
+impl Place {
+    fn groups(&self) -> Groups {
+        groups(self.path)
+    }
+}
+
+fn groups(path: FourTuple) -> Groups {
+    let source = Prefix::of(path.remote);
+    [source.network(), source]
 }
 
 /// What somebody who asks is told.
@@ -66,11 +104,19 @@ pub(super) enum Turn {
 #[derive(Debug, Default)]
 pub(super) struct Line {
     max_places: usize,
-    /// In the order in which they came.
+    /// By the order in which they came.
     places: BTreeMap<u64, Place>,
     numbers: BTreeMap<RequestName, u64>,
-    of_prefix: BTreeMap<Prefix, usize>,
-    came: u64,
+    turns: Group,
+    by_end: BTreeSet<(Instant, u64)>,
+    /// Those called with others that may still answer in time.
+    called: BTreeSet<(Instant, u64)>,
+    /// Those that are owed a seat, in the order of their turns.
+    owed: BTreeSet<(u64, u64)>,
+    /// Those that a seat is held for.
+    held: BTreeSet<u64>,
+    /// Places taken and turns given, which are numbered together.
+    counter: u64,
     counted_at: Option<Instant>,
     /// When seats became free, the newest last.
     freed: VecDeque<Instant>,
@@ -113,28 +159,42 @@ impl Line {
         free: usize,
         call: &[u8],
     ) -> Turn {
+        self.forget_old(now);
+        if !self.knows(&name, path) {
+            // From elsewhere it is another's turn.
+            self.leave(&name);
+        }
+        let again = self.again();
         if !self.has(&name) && !self.take_place(now, name, path, call) {
-            return Turn::Waits { place: None, estimate: None, again: AGAIN_WITHOUT_PLACE };
+            return Turn::Waits { place: None, estimate: None, again: MAX_AGAIN };
         }
-        let place = self.numbers.get(&name).and_then(|number| self.places.get_mut(number));
-        if let Some(place) = place {
-            (place.asked, place.path) = (now, path);
-        }
-        let is_old = |at: Instant| now.since(at) >= COUNTED_FOR;
-        if self.counted_at.is_none_or(is_old) {
-            self.count(now);
-        }
-        self.call(free);
-        let Some(place) = self.numbers.get(&name).and_then(|number| self.places.get(number)) else {
-            return Turn::Waits { place: None, estimate: None, again: AGAIN_WITHOUT_PLACE };
+        let Some(&number) = self.numbers.get(&name) else {
+            return Turn::Waits { place: None, estimate: None, again: MAX_AGAIN };
         };
-        if place.is_called {
-            return Turn::Called;
+        self.call(now, free, Some(number));
+        self.count(now);
+        let Some(place) = self.places.get_mut(&number) else { return Turn::Called };
+        match place.state {
+            State::Held => return Turn::Called,
+            State::Called(_) if free > self.held.len() => return Turn::Called,
+            State::Called(at) => {
+                place.state = State::Owed;
+                self.called.remove(&(at, number));
+                self.owed.insert((place.turn, number));
+                place.rank = u32::try_from(self.owed.len()).unwrap_or(u32::MAX);
+            }
+            State::Waits | State::Owed => {}
         }
-        let estimate = self.estimate(now, place.rank);
-        Turn::Waits { place: Some(place.rank), estimate, again: self.again() }
+        // The next seat is held for one that is owed it, so it is to come soon.
+        let again = if place.state == State::Owed { MIN_AGAIN } else { again };
+        self.by_end.remove(&(place.leaves_at, number));
+        place.leaves_at = now + again * INTERVALS_TO_LEAVE;
+        self.by_end.insert((place.leaves_at, number));
+        let rank = place.rank;
+        Turn::Waits { place: Some(rank), estimate: self.estimate(now, rank), again }
     }
 
+    /// A new place, if there is room or another makes it.
     fn take_place(
         &mut self,
         now: Instant,
@@ -142,33 +202,38 @@ impl Line {
         path: FourTuple,
         call: &[u8],
     ) -> bool {
-        let of_prefix = self.of_prefix.entry(Prefix::of(path.remote)).or_default();
-        if self.places.len() >= self.max_places || *of_prefix >= MAX_OF_PREFIX {
-            if *of_prefix == 0 {
-                self.of_prefix.remove(&Prefix::of(path.remote));
-            }
+        let groups = groups(path);
+        if self.turns.len_of(&groups) >= MAX_OF_SOURCE {
             return false;
         }
-        *of_prefix += 1;
-        self.came += 1;
-        // Who has just come is the last; it is counted right with all others.
+        if self.places.len() >= self.max_places {
+            let last = self.turns.to_make_room(&groups).and_then(|last| self.places.get(&last));
+            let Some(last) = last.map(|place| place.name) else { return false };
+            self.leave(&last);
+        }
+        self.counter += 1;
+        let number = self.counter;
+        // As if it were the last; it is counted right with all others.
         let rank = u32::try_from(self.places.len() + 1).unwrap_or(u32::MAX);
-        self.numbers.insert(name, self.came);
-        let place = Place { name, path, asked: now, rank, call: call.to_vec(), is_called: false };
-        self.places.insert(self.came, place);
+        let (leaves_at, call, state) = (now, call.to_vec(), State::Waits);
+        self.numbers.insert(name, number);
+        self.turns.insert(&groups, number, number);
+        self.by_end.insert((leaves_at, number));
+        self.places.insert(number, Place { name, path, leaves_at, rank, call, turn: 0, state });
         true
     }
 
     /// Who has a seat, or does not want one any more.
     pub(super) fn leave(&mut self, name: &RequestName) {
-        let place = self.numbers.remove(name).and_then(|number| self.places.remove(&number));
-        let Some(place) = place else { return };
-        let prefix = Prefix::of(place.path.remote);
-        if let Some(count) = self.of_prefix.get_mut(&prefix) {
-            *count -= 1;
-            if *count == 0 {
-                self.of_prefix.remove(&prefix);
-            }
+        let Some(number) = self.numbers.remove(name) else { return };
+        let Some(place) = self.places.remove(&number) else { return };
+        self.turns.remove(&place.groups(), number);
+        self.by_end.remove(&(place.leaves_at, number));
+        match place.state {
+            State::Waits => {}
+            State::Called(at) => drop(self.called.remove(&(at, number))),
+            State::Owed => drop(self.owed.remove(&(place.turn, number))),
+            State::Held => drop(self.held.remove(&number)),
         }
     }
 
@@ -181,7 +246,8 @@ impl Line {
             self.freed.pop_front();
         }
         self.freed.push_back(now);
-        self.call(free);
+        self.forget_old(now);
+        self.call(now, free, None);
     }
 
     /// The next call to be sent.
@@ -189,24 +255,64 @@ impl Line {
         self.calls.pop_front()
     }
 
-    /// Forgets who has left, and finds out the places of the others.
-    fn count(&mut self, now: Instant) {
-        self.counted_at = Some(now);
-        let patience = self.again() * INTERVALS_TO_LEAVE;
-        let gone = self.places.values().filter(|place| now.since(place.asked) > patience);
-        let gone: Vec<_> = gone.map(|place| place.name).collect();
-        gone.iter().for_each(|name| self.leave(name));
-        for (rank, place) in (1..).zip(self.places.values_mut()) {
-            place.rank = rank;
+    /// Forgets the clients that have left, and expects those no more that were called and are silent.
+    pub(super) fn forget_old(&mut self, now: Instant) {
+        while let Some(&(at, number)) = self.by_end.first()
+            && at < now
+            && let Some(name) = self.places.get(&number).map(|place| place.name)
+        {
+            self.leave(&name);
+        }
+        // Their places are kept: a call may be lost, and then they ask.
+        while self.called.first().is_some_and(|&(at, _)| now.since(at) >= CALL_PATIENCE) {
+            self.called.pop_first();
         }
     }
 
-    /// Calls the first, as many as there are seats.
-    fn call(&mut self, free: usize) {
-        for place in self.places.values_mut().take(free) {
-            if !place.is_called {
-                place.is_called = true;
+    /// Calls those whose turn it is: one for each seat that is owed, and some for each other. The one that
+    /// asks need not be sent anything.
+    fn call(&mut self, now: Instant, free: usize, asks: Option<u64>) {
+        while self.held.len() < free
+            && let Some((_, number)) = self.owed.pop_first()
+        {
+            self.held.insert(number);
+            self.set(number, State::Held, asks);
+        }
+        let seats = free.saturating_sub(self.held.len());
+        while self.called.len() < seats.saturating_mul(CALLED_PER_SEAT)
+            && let Some(number) = self.turns.next(self.counter + 1, self.called.len() >= seats)
+        {
+            self.counter += 1;
+            self.called.insert((now, number));
+            if let Some(place) = self.places.get_mut(&number) {
+                place.turn = self.counter;
+            }
+            self.set(number, State::Called(now), asks);
+        }
+    }
+
+    fn set(&mut self, number: u64, state: State, asks: Option<u64>) {
+        if let Some(place) = self.places.get_mut(&number) {
+            place.state = state;
+            if asks != Some(number) {
                 self.calls.push_back((place.path, place.call.clone()));
+            }
+        }
+    }
+
+    /// Finds out the places of all, if that was long ago.
+    fn count(&mut self, now: Instant) {
+        if self.counted_at.is_some_and(|at| now.since(at) < COUNTED_FOR) {
+            return;
+        }
+        self.counted_at = Some(now);
+        // Those that were called are before the others.
+        let before = self.places.len() - self.turns.waiting();
+        let order = self.owed.iter().map(|&(_, number)| number).chain(self.turns.in_order());
+        let ranks = (1..=self.owed.len()).chain(before + 1..);
+        for (number, rank) in order.zip(ranks) {
+            if let Some(place) = self.places.get_mut(&number) {
+                place.rank = u32::try_from(rank).unwrap_or(u32::MAX);
             }
         }
     }
@@ -227,9 +333,17 @@ impl Line {
     pub(super) fn check_invariants(&self) {
         assert!(self.places.len() <= self.max_places, "too many in line");
         assert_eq!(self.places.len(), self.numbers.len(), "one place each");
-        assert_eq!(self.of_prefix.values().sum::<usize>(), self.places.len(), "by prefix");
+        assert_eq!(self.places.len(), self.by_end.len(), "an end for each");
         let named = |(number, place): (&u64, &Place)| self.numbers.get(&place.name) == Some(number);
         assert!(self.places.iter().all(named), "a name for each place");
+        self.turns.check_invariants();
+        assert_eq!(self.turns.len(), self.places.len(), "a turn for each");
+        let count =
+            |is: fn(&State) -> bool| self.places.values().filter(|place| is(&place.state)).count();
+        assert_eq!(count(|it| *it == State::Waits), self.turns.waiting(), "that wait");
+        assert_eq!(count(|it| *it == State::Owed), self.owed.len(), "that are owed a seat");
+        assert_eq!(count(|it| *it == State::Held), self.held.len(), "seats held");
+        assert!(self.called.len() <= count(|it| matches!(it, State::Called(_))), "called");
     }
 }
 
@@ -237,14 +351,19 @@ impl Line {
 mod tests {
     use super::*;
 
+    /// A client of a network of its own.
     fn at(n: u8) -> FourTuple {
-        FourTuple::new(([10, 0, 0, n], 4000).into())
+        FourTuple::new(([10, 0, n, 1], 4000).into())
+    }
+
+    fn ask_from(line: &mut Line, millis: u64, n: u8, path: FourTuple, free: usize) -> Turn {
+        let turn = line.ask(Instant::from_millis(millis), [n; 16], path, free, &[n]);
+        line.check_invariants();
+        turn
     }
 
     fn ask(line: &mut Line, millis: u64, n: u8, free: usize) -> Turn {
-        let turn = line.ask(Instant::from_millis(millis), [n; 16], at(n), free, &[n]);
-        line.check_invariants();
-        turn
+        ask_from(line, millis, n, at(n), free)
     }
 
     fn place(turn: Turn) -> Option<u32> {
@@ -254,24 +373,64 @@ mod tests {
         }
     }
 
+    fn calls(line: &mut Line) -> Vec<u8> {
+        core::iter::from_fn(|| line.next_call()).flat_map(|(_, call)| call).collect()
+    }
+
+    /// Several are called, the first that comes has the seat, and whoever comes next is owed one.
     #[test]
-    fn seats_are_given_in_the_order_of_the_line() {
+    fn some_are_called_for_each_seat_and_none_comes_twice_in_vain() {
         let mut line = Line::new(10);
         assert!(line.is_before(&[1; 16], 0) && !line.is_before(&[1; 16], 1));
-        assert_eq!([1, 2, 3].map(|n| place(ask(&mut line, 0, n, 0))), [1, 2, 3].map(Some));
+        (1..=6).for_each(|n| assert_eq!(place(ask(&mut line, 0, n, 0)), Some(n.into())));
         line.on_freed(Instant::from_millis(500), 1);
-        assert_eq!(line.next_call(), Some((at(1), alloc::vec![1])));
-        assert_eq!(line.next_call(), None);
-        // Nobody takes the seat before the one who was called.
-        assert_eq!(place(ask(&mut line, 510, 3, 1)), Some(3));
-        assert_eq!(ask(&mut line, 520, 1, 1), Turn::Called);
-        line.leave(&[1; 16]);
-        assert_eq!(place(ask(&mut line, 700, 3, 0)), Some(2));
-        assert!(line.is_before(&[4; 16], 1), "who comes later is behind them");
+        assert_eq!(calls(&mut line), [1, 2, 3, 4]);
+        assert_eq!(place(ask(&mut line, 510, 6, 1)), Some(6), "it was not called");
+        assert_eq!(ask(&mut line, 520, 2, 1), Turn::Called);
+        line.leave(&[2; 16]);
+        assert_eq!(place(ask(&mut line, 530, 3, 0)), Some(1), "too late");
+        assert_eq!(place(ask(&mut line, 540, 1, 0)), Some(2), "it is counted anew now and then");
+        assert!(line.is_before(&[7; 16], 1), "whoever comes later is behind them");
+        // The next seat is theirs alone, in the order of their turns.
+        line.on_freed(Instant::from_millis(600), 1);
+        assert_eq!(calls(&mut line), [1]);
+        assert_eq!(place(ask(&mut line, 610, 3, 1)), Some(1));
+        assert_eq!(place(ask(&mut line, 620, 4, 1)), Some(2), "called, but that seat is held");
+        assert_eq!(ask(&mut line, 630, 1, 1), Turn::Called);
+    }
+
+    /// Those that left without a word: four are called at a time, and others a second later.
+    #[test]
+    fn a_call_that_is_not_answered_passes_on() {
+        let mut line = Line::new(100);
+        (1..=9).for_each(|n| assert_eq!(place(ask(&mut line, 0, n, 0)), Some(n.into())));
+        line.on_freed(Instant::from_millis(500), 1);
+        assert_eq!(calls(&mut line), [1, 2, 3, 4]);
+        assert_eq!(place(ask(&mut line, 1_400, 9, 1)), Some(9));
+        assert_eq!(place(ask(&mut line, 1_500, 9, 1)), Some(9));
+        assert_eq!(calls(&mut line), [5, 6, 7, 8]);
+        assert_eq!(ask(&mut line, 2_500, 9, 1), Turn::Called);
+    }
+
+    /// One that is owed a seat and comes no more holds it for three of its questions.
+    #[test]
+    fn a_seat_is_held_for_three_questions() {
+        let mut line = Line::new(100);
+        (1..=6).for_each(|n| assert_eq!(place(ask(&mut line, 0, n, 0)), Some(n.into())));
+        line.on_freed(Instant::from_millis(100), 1);
+        assert_eq!(ask(&mut line, 110, 2, 1), Turn::Called);
+        line.leave(&[2; 16]);
+        let Turn::Waits { again, .. } = ask(&mut line, 120, 1, 0) else { panic!("called") };
+        assert_eq!(again, MIN_AGAIN);
+        line.on_freed(Instant::from_millis(200), 1);
+        for millis in (1_000..=3_000).step_by(500) {
+            assert_ne!(ask(&mut line, millis, 6, 1), Turn::Called);
+        }
+        assert_eq!(ask(&mut line, 3_130, 6, 1), Turn::Called);
     }
 
     #[test]
-    fn who_does_not_ask_any_more_loses_its_place() {
+    fn a_client_that_does_not_ask_any_more_loses_its_place() {
         let mut line = Line::new(10);
         (1..=3).for_each(|n| assert_eq!(place(ask(&mut line, 0, n, 0)), Some(n.into())));
         for millis in (900..5_000).step_by(900) {
@@ -281,13 +440,64 @@ mod tests {
         assert_eq!(ask(&mut line, 5_100, 3, 1), Turn::Called);
     }
 
+    /// Issue 32: a line full of clients that had left was emptied by nobody's question, for a newcomer was
+    /// turned away before it was looked through.
     #[test]
-    fn the_line_is_bounded_and_who_has_no_place_comes_back_later() {
-        let mut line = Line::new(2);
-        let mut again = [1, 2, 3].map(|n| ask(&mut line, 0, n, 0));
-        assert_eq!(again.map(place), [Some(1), Some(2), None]);
-        again.sort_by_key(|turn| matches!(turn, Turn::Waits { place: None, .. }));
-        assert!(matches!(again[2], Turn::Waits { again, .. } if again == AGAIN_WITHOUT_PLACE));
+    fn a_full_line_of_clients_that_left_is_emptied_by_a_newcomer() {
+        let mut line = Line::new(100);
+        (0..100).for_each(|n| assert_eq!(place(ask(&mut line, 0, n, 0)), Some(u32::from(n) + 1)));
+        assert_eq!(place(ask(&mut line, 2_999, 200, 1)), None, "they may still be there");
+        assert_eq!(ask(&mut line, 3_001, 200, 1), Turn::Called);
+        assert_eq!(line.len(), 1);
+    }
+
+    /// A client has left after three of the intervals that it was named, however short the line is by then.
+    #[test]
+    fn a_line_that_becomes_short_forgets_nobody() {
+        let mut line = Line::new(16_384);
+        for n in 0..12_000_u32 {
+            let path = FourTuple::new((core::net::Ipv4Addr::from_bits(n << 8), 4000).into());
+            let mut name = [0; 16];
+            name[..4].copy_from_slice(&n.to_le_bytes());
+            let _place = line.ask(Instant::ZERO, name, path, 0, &[]);
+        }
+        let Turn::Waits { again, .. } = ask(&mut line, 0, 255, 0) else { panic!("called") };
+        assert_eq!(again, Duration::from_secs(3));
+        let names: Vec<_> =
+            line.numbers.keys().copied().filter(|name| *name != [255; 16]).collect();
+        names.iter().for_each(|name| line.leave(name));
+        assert_eq!(place(ask(&mut line, 5_000, 1, 0)), Some(2));
+        assert!(line.has(&[255; 16]));
+    }
+
+    /// One address with many places, another with one: they take turns.
+    #[test]
+    fn a_source_with_many_places_is_served_as_one_with_one() {
+        let mut line = Line::new(100);
+        for n in 1..=64 {
+            let path = FourTuple::new(([10, 0, 1, 1], 1000 + u16::from(n)).into());
+            assert!(place(ask_from(&mut line, 0, n, path, 0)).is_some());
+        }
+        ask(&mut line, 0, 99, 0);
+        assert_eq!(place(ask(&mut line, 100, 99, 0)), Some(2));
+        line.on_freed(Instant::from_millis(200), 1);
+        assert_eq!(calls(&mut line), [1, 99], "one of each");
+        assert_eq!(ask(&mut line, 210, 99, 1), Turn::Called);
+    }
+
+    /// A full line has room for a source with fewer places, at the cost of the largest.
+    #[test]
+    fn a_full_line_makes_room_for_another_source() {
+        let mut line = Line::new(8);
+        for n in 1..=9 {
+            let path = FourTuple::new(([10, 0, 1, 1], 1000 + u16::from(n)).into());
+            let turn = ask_from(&mut line, 0, n, path, 0);
+            assert_eq!(place(turn), (n < 9).then_some(n.into()), "{n}");
+            assert!(n < 9 || matches!(turn, Turn::Waits { again: MAX_AGAIN, .. }));
+        }
+        assert!(place(ask(&mut line, 100, 99, 0)).is_some());
+        assert!(!line.has(&[8; 16]) && line.has(&[7; 16]), "the newest went");
+        assert_eq!(line.len(), 8);
     }
 
     #[test]

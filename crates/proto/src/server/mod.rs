@@ -40,6 +40,7 @@ mod shares;
 mod slots;
 mod stats;
 mod strays;
+mod turns;
 mod unix_clock;
 mod uplink;
 mod waiting;

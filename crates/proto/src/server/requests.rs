@@ -92,7 +92,8 @@ impl Worker {
             return Err(DropReason::Replayed);
         }
         match self.ask_about(now, desk, path, &request) {
-            Verdict::InLine { place, estimate, again } => {
+            Verdict::InLine { place, estimate, again, ends } => {
+                self.end_for_others(now, ends);
                 let in_line = InLine { to: client_id, place, estimate, again };
                 self.answer(path, self.checked(&in_line, request.verified.keys.as_deref()));
                 Err(DropReason::NoSlot)
@@ -266,11 +267,7 @@ impl Worker {
         request: &Request<'_>,
         seat: &Seat,
     ) -> Result<(), DropReason> {
-        match seat.ends {
-            Some(id) if id.worker() != usize::from(self.number) => self.calls_others = true,
-            Some(id) => self.end_handshake(now, id),
-            None => {}
-        }
+        self.end_for_others(now, seat.ends);
         let (name, token) = (request.name, request.verified.token.as_ref());
         match self.agree(now, path, request, seat) {
             Ok(Agreed { mut connection, app_request }) => {
@@ -302,6 +299,15 @@ impl Worker {
         }
     }
 
+    /// Ends a handshake, or has its worker end it, to make room.
+    fn end_for_others(&mut self, now: Instant, handshake: Option<ConnectionId>) {
+        match handshake {
+            Some(id) if id.worker() != usize::from(self.number) => self.calls_others = true,
+            Some(id) => self.end_handshake(now, id),
+            None => {}
+        }
+    }
+
     /// Ends a handshake, to make room for another.
     pub(super) fn end_handshake(&mut self, now: Instant, id: ConnectionId) {
         // Another worker asked for this one, and it may have been completed since.
@@ -313,6 +319,10 @@ impl Worker {
         }
         self.linger(now, id);
         self.refresh(id);
+        // The desk has ended it already.
+        if let Some(slot) = self.slots.get_mut(id) {
+            slot.is_handshake = false;
+        }
     }
 
     fn agree(

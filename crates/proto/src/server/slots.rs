@@ -29,6 +29,8 @@ pub(super) struct Slot {
     pub(super) prefix: Prefix,
     /// Counted among the handshakes in progress.
     pub(super) is_handshake: bool,
+    /// It has ended as a handshake, and holds no seat.
+    pub(super) is_unseated: bool,
     /// Who the client is, if its token says so.
     pub(super) client: Option<ClientName>,
     /// It has ended, and its last words are kept.
@@ -108,6 +110,7 @@ impl Slots {
             name,
             prefix,
             is_handshake: true,
+            is_unseated: false,
             client,
             lingers: false,
             memory_bytes: 0,

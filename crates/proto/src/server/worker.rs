@@ -397,6 +397,8 @@ impl Worker {
                 let left = self.slots.get(id).and_then(|slot| slot.connection.awaits_uplink());
                 self.uplink.on_nothing_to_send(id, left);
                 self.slots.on_nothing_to_send();
+                // The program may have closed it.
+                self.note_handshake(id);
                 self.linger(now, id);
                 self.remove_if_over(id);
             }

@@ -72,7 +72,68 @@ fn who_has_left_the_line_holds_nobody() {
     lan.client(0).close(CloseCode::DONE, "");
     lan.run(8_000);
     assert!(is_in(&lan, 3));
+    lan.client(1).close(CloseCode::DONE, "");
+    lan.settle();
+    let late = lan.add(client_config());
+    lan.settle();
+    assert!(is_in(&lan, late) && places(&lan, late).is_empty(), "there is no line any more");
     assert_eq!(lan.server.stats().in_line, 0);
+}
+
+/// Issue 32, the proof `line_hold`: one address takes 64 places, follows each call, and completes no
+/// handshake. A client of another network is in after a turn of it; that was after ten seconds for each.
+#[test]
+fn an_address_with_many_places_holds_nobody_for_long() {
+    let mut lan = Lan::new(small(100));
+    (0..2).for_each(|_| drop(lan.add(client_config())));
+    lan.settle();
+    for _ in 0..64 {
+        lan.add(client_config());
+    }
+    lan.settle();
+    let honest = lan.add(client_config());
+    lan.addresses[honest] = ([198, 51, 100, 7], 4000).into();
+    lan.settle();
+    assert_eq!(lan.server.stats().in_line, 65);
+    lan.client(0).close(CloseCode::DONE, "");
+    let mut waited = 0;
+    while !is_in(&lan, honest) {
+        // All responses to the others are lost; retries and answers about the line arrive.
+        lan.run_with(100, |way, datagram| match way {
+            Way::Down(n) => n == honest || datagram[0] != 0x07,
+            Way::Up(_) => true,
+        });
+        waited += 100;
+        assert!(waited < 8_000, "{:?}", places(&lan, honest));
+    }
+    println!("{waited} ms");
+}
+
+/// Issue 32, the proof `seats`: what the program refuses is there until it has heard so, holds no seat, and
+/// counts as a handshake.
+#[test]
+fn a_handshake_that_is_refused_holds_no_seat() {
+    let mut lan = Lan::new(small(10));
+    for _ in 0..8 {
+        lan.add(client_config());
+    }
+    // They hear nothing of the refusal.
+    for _ in 0..3 {
+        lan.settle_with(|way, _| !matches!(way, Way::Down(_)));
+        let joining: Vec<_> = lan.server.connections().collect();
+        for id in joining {
+            let connection = lan.server.connection_mut(id).expect("it is there");
+            connection.close(lan.now, CloseCode::NOT_ACCEPTED, "");
+        }
+    }
+    lan.settle_with(|way, _| !matches!(way, Way::Down(_)));
+    let stats = lan.server.stats();
+    assert!(stats.connections >= 2 && stats.handshakes == stats.connections, "{stats:?}");
+    let honest = lan.add(client_config());
+    lan.settle_with(|way, _| {
+        matches!(way, Way::Down(n) if n == honest) || !matches!(way, Way::Down(_))
+    });
+    assert!(is_in(&lan, honest), "{:?}", lan.server.stats());
 }
 
 /// Its token was valid when it came; after it has expired the client still gets its seat, and another one
