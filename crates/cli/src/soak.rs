@@ -2,8 +2,8 @@
 
 use haulier_lab::transfers::{self, TransferScenario};
 use haulier_sim::soak::{
-    self, Budget, ConnectionScenario, Layers, Outcome, PacketScenario, Report as Found, Scenario,
-    Verdict,
+    self, Budget, ConnectionScenario, DoorScenario, Layers, Outcome, PacketScenario,
+    Report as Found, Scenario, Verdict,
 };
 use serde_json::json;
 
@@ -93,6 +93,7 @@ fn show(so_far: &Found, what: Soaked, budget: Budget, report: &Report) {
     let unit = match what {
         Soaked::Layers(Layers::Packets) => "packets",
         Soaked::Files => "files",
+        Soaked::Layers(Layers::Door) => "joins",
         Soaked::Layers(_) => "transfers",
     };
     report.count(what.count(so_far), total, unit);
@@ -129,6 +130,7 @@ fn replay(seed: u64, layers: Soaked, report: &Report) -> Result<(), Failure> {
         Soaked::Layers(Layers::Packets) => format!("{:#?}", PacketScenario::draw(seed)),
         Soaked::Layers(Layers::Both) => format!("{:#?}", Scenario::draw(seed).with_packets()),
         Soaked::Layers(Layers::Connection) => format!("{:#?}", ConnectionScenario::draw(seed)),
+        Soaked::Layers(Layers::Door) => format!("{:#?}", DoorScenario::draw(seed)),
         Soaked::Files => format!("{:#?}", TransferScenario::draw(seed)),
     };
     report.event("scenario", json!({ "seed": seed, "layers": layers.name() }), &scenario);

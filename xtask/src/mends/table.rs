@@ -1,7 +1,7 @@
 //! The mends: for each the lines that mend a fault, what was there before, and what finds it then.
 //!
-//! The numbers are those of `oracle::KNOWN_FAULTS`. Where a fault lay in a design that is gone, what stands
-//! in its way now is taken out.
+//! The numbers are those of `oracle::KNOWN_FAULTS`, or of an issue. Where a fault lay in a design that is
+//! gone, what stands in its way now is taken out.
 
 /// A mend that can be taken out.
 pub(super) struct Mend {
@@ -26,7 +26,9 @@ const fn edit(path: &'static str, mended: &'static str, before: &'static str) ->
     Edit { path, mended, before }
 }
 
-const LIES: &str = "oracles::a_lie_costs_no_more_than_it_brings";
+const LIES: &str = "worlds::oracles::a_lie_costs_no_more_than_it_brings";
+
+const DOOR: &str = "worlds::soak::an_honest_client_gets_in_whoever_is_at_the_door";
 
 /// All of them.
 pub(super) const MENDS: &[Mend] = &[
@@ -141,7 +143,7 @@ pub(super) const MENDS: &[Mend] = &[
             "None => ResetKey::derived(&config.credentials.token_keys.first().map_or_else(\n                \
              || entropy.next_secret(),\n                |token_key| token_key.key.clone(),\n            )),",
         )],
-        finder: "oracles::a_sister_resets_nothing",
+        finder: "worlds::oracles::a_sister_resets_nothing",
     },
     Mend {
         name: "address",
@@ -163,7 +165,7 @@ pub(super) const MENDS: &[Mend] = &[
             "let is_for_any = config.token_audience == TokenAudience::Any;",
             "let is_for_any = config.token_audience == TokenAudience::default();",
         )],
-        finder: "oracles::a_token_is_taken_once",
+        finder: "worlds::oracles::a_token_is_taken_once",
     },
     Mend {
         name: "largest",
@@ -175,7 +177,7 @@ pub(super) const MENDS: &[Mend] = &[
             "let id = holders.iter().max_by_key(|it| it.memory_bytes).map(|it| it.id);\n        \
              let (Some(id), _) = (id, largest(&holders, source)) else { return };",
         )],
-        finder: "oracles::hoarders_push_nobody_out",
+        finder: "worlds::oracles::hoarders_push_nobody_out",
     },
     Mend {
         name: "slow",
@@ -195,7 +197,7 @@ pub(super) const MENDS: &[Mend] = &[
                 "if known.at <= old.at || is_more && known.rate.is_none() {",
             ),
         ],
-        finder: "oracles::a_liar_harms_no_neighbour",
+        finder: "worlds::oracles::a_liar_harms_no_neighbour",
     },
     Mend {
         name: "fast",
@@ -206,7 +208,71 @@ pub(super) const MENDS: &[Mend] = &[
             "Self { loss: LossEstimate::new(), trust: Trust::Earlier, ..self }",
             "Self { loss: LossEstimate::new(), trust: Trust::Own, ..self }",
         )],
-        finder: "oracles::a_liar_harms_no_neighbour",
+        finder: "worlds::oracles::a_liar_harms_no_neighbour",
+    },
+    Mend {
+        name: "full-line",
+        fault: 32,
+        what: "a newcomer is turned away before those that left the line are forgotten",
+        edits: &[
+            edit(
+                "crates/proto/src/server/line.rs",
+                "        self.forget_old(now);\n        if !self.knows(&name, path) {",
+                "        if self.has(&name) {\n            self.forget_old(now);\n        }\n        \
+                 if !self.knows(&name, path) {",
+            ),
+            edit(
+                "crates/proto/src/server/admission.rs",
+                "        self.line.forget_old(now);\n",
+                "",
+            ),
+        ],
+        finder: DOOR,
+    },
+    Mend {
+        name: "turns",
+        fault: 32,
+        what: "places are called in the order in which they were taken, whoever has them",
+        edits: &[edit(
+            "crates/proto/src/server/line.rs",
+            "    [source.network(), source]",
+            "    [source, source].map(|_| Prefix::of(([0, 0, 0, 0], 0).into()))",
+        )],
+        finder: DOOR,
+    },
+    Mend {
+        name: "overdue",
+        fault: 32,
+        what: "a handshake that is not completed keeps its seat while others wait",
+        edits: &[edit(
+            "crates/proto/src/server/handshakes.rs",
+            "filter(|_| self.free_seats() == 0)?;",
+            "filter(|_| self.free_seats() == usize::MAX)?;",
+        )],
+        finder: DOOR,
+    },
+    Mend {
+        name: "several",
+        fault: 32,
+        what: "one client is called at a time",
+        edits: &[edit(
+            "crates/proto/src/server/line.rs",
+            "const CALLED_PER_SEAT: usize = 4;",
+            "const CALLED_PER_SEAT: usize = 1;",
+        )],
+        finder: DOOR,
+    },
+    Mend {
+        name: "refused",
+        fault: 32,
+        what: "a handshake that the program refuses keeps its seat and counts as none",
+        edits: &[edit(
+            "crates/proto/src/server/connections.rs",
+            "            self.notes.push(Note::Unseated { name });",
+            "            slot.is_handshake = false;\n            \
+             self.notes.push(Note::HandshakeOver { name });",
+        )],
+        finder: DOOR,
     },
     Mend {
         name: "skipped",

@@ -6,7 +6,7 @@
 
 use haulier_proto::Instant;
 use haulier_proto::connection::Suite;
-use haulier_proto::credentials::Secret;
+use haulier_proto::credentials::{ConnectToken, Secret};
 use haulier_proto::internals::{
     AeadKey, COOKIE_BYTES, DataHeader, EndParameters, Entropy, Frame, Hello, Initiator, Mode,
     ReceivedDatagrams, RequestKeys, RequestParts, ResponseHeader, Role, Source, SplitSecrets,
@@ -121,6 +121,9 @@ pub struct RawClient {
     /// Its own id.
     pub id: WireId,
     keys: Option<(RequestKeys, Initiator)>,
+    mode: Mode,
+    /// The part of its token that the server reads.
+    token: Vec<u8>,
     hello_message: Vec<u8>,
     /// The cookie it received.
     pub cookie: Option<[u8; COOKIE_BYTES]>,
@@ -132,6 +135,18 @@ impl RawClient {
     /// A client with this secret, or of mode `open`.
     #[must_use]
     pub fn new(secret: Option<&Secret>, seed: u64) -> Self {
+        let source = if secret.is_some() { Source::Secret } else { Source::Open };
+        Self::from_source(source, secret, &[], seed)
+    }
+
+    /// A client with this token.
+    #[must_use]
+    pub fn with_token(token: &ConnectToken, seed: u64) -> Self {
+        Self::from_source(Source::Token, Some(token.secret()), token.sealed(), seed)
+    }
+
+    fn from_source(source: Source, secret: Option<&Secret>, token: &[u8], seed: u64) -> Self {
+        let mode = Mode { source, identity: false };
         let mut entropy = Entropy::new(Rng::stream(seed, 79).key());
         let id = WireId(entropy.bytes());
         let mut hello = Vec::new();
@@ -146,7 +161,7 @@ impl RawClient {
         let mut keys = None;
         if let Some(secret) = secret {
             let request = RequestKeys::new(secret, PROTOCOL_ID);
-            let prologue = RequestParts::prologue(mode(true), id);
+            let prologue = RequestParts::prologue(mode, id);
             let psk = request.noise_psk();
             let (initiator, message) =
                 Initiator::new(psk, None, &prologue, entropy.next_secret(), &hello)
@@ -154,16 +169,17 @@ impl RawClient {
             hello = message;
             keys = Some((request, initiator));
         }
-        Self { entropy, id, keys, hello_message: hello, cookie: None, link: None }
+        let token = token.to_vec();
+        Self { entropy, id, keys, mode, token, hello_message: hello, cookie: None, link: None }
     }
 
     /// Its request, with its cookie if any.
     pub fn request(&mut self) -> Vec<u8> {
         let parts = RequestParts {
-            mode: mode(self.keys.is_some()),
+            mode: self.mode,
             client_id: self.id,
             cookie: self.cookie,
-            token: &[],
+            token: &self.token,
             hello_message: &self.hello_message,
             checked: &[],
             check: [0; 16],
@@ -274,8 +290,4 @@ impl RawServer {
             .write(&mut out);
         self.link.finish(number, out, plaintext)
     }
-}
-
-const fn mode(has_secret: bool) -> Mode {
-    Mode { source: if has_secret { Source::Secret } else { Source::Open }, identity: false }
 }

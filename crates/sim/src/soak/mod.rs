@@ -11,12 +11,14 @@ mod chunk_end;
 mod company;
 mod connection_ends;
 mod connections;
+mod door;
 mod packets;
 mod scenario;
 
 use std::time::{Duration, Instant as WallClock};
 
 pub use connections::ConnectionScenario;
+pub use door::DoorScenario;
 pub use packets::PacketScenario;
 pub use scenario::{Outcome, Scenario, Verdict, draw_link};
 
@@ -33,11 +35,14 @@ pub enum Layers {
     Both,
     /// The whole connection of haulier/1: clients that join a server, with all its traffic.
     Connection,
+    /// The door of a server of haulier/1: honest clients that want in, and hostile ones that are in the way.
+    Door,
 }
 
 impl Layers {
     /// Every choice.
-    pub const ALL: [Self; 4] = [Self::Chunks, Self::Packets, Self::Both, Self::Connection];
+    pub const ALL: [Self; 5] =
+        [Self::Chunks, Self::Packets, Self::Both, Self::Connection, Self::Door];
 
     /// Its name on the command line.
     #[must_use]
@@ -47,6 +52,7 @@ impl Layers {
             Self::Packets => "packets",
             Self::Both => "both",
             Self::Connection => "connection",
+            Self::Door => "door",
         }
     }
 }
@@ -130,6 +136,7 @@ pub fn run_scenario(seed: u64, layers: Layers) -> Outcome {
         Layers::Packets => PacketScenario::draw(seed).run(),
         Layers::Both => Scenario::draw(seed).with_packets().run(),
         Layers::Connection => ConnectionScenario::draw(seed).run(),
+        Layers::Door => DoorScenario::draw(seed).run(),
     }
 }
 

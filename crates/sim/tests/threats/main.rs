@@ -9,6 +9,7 @@
 mod address;
 mod amplification;
 mod crowd;
+mod door;
 mod ends;
 mod floods;
 mod forgery;

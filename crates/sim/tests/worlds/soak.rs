@@ -53,6 +53,19 @@ fn a_short_soak_of_connections_finds_nothing() {
     assert!(report.restarts > 0, "some connections should have ended early");
 }
 
+/// The door: an honest client gets in beside hostile ones within the bound that CROWDS states, and within
+/// 30 s once they have stopped (issue 32: never, for the line stayed full of clients that had left).
+#[test]
+fn an_honest_client_gets_in_whoever_is_at_the_door() {
+    let report = soak::run(5, Layers::Door, Budget::Transfers(150), |_| true);
+    for failure in &report.failures {
+        let (seed, what) = (failure.scenario, &failure.what);
+        println!("replay: haulier soak --layers door --scenario {seed:#018x}   ({what})");
+    }
+    println!("{} joins in {} scenarios", report.transfers, report.scenarios);
+    assert!(report.is_ok(), "{} hangs, {} mismatches", report.hangs, report.mismatches);
+}
+
 /// Scenarios that failed once. They stay.
 #[test]
 fn seeds_that_once_failed() {
