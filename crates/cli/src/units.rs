@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use haulier::file::is_invisible;
 
 use crate::soak::Soaked;
 
@@ -125,9 +126,10 @@ pub(crate) fn place(text: &str) -> Result<SocketAddr, String> {
     ip.or_else(|_| text.parse()).map_err(|_| format!("{text} is no IP address, as in 192.0.2.9"))
 }
 
-/// Words of a stranger, without what a terminal would obey.
+/// Words of a stranger, without what a terminal would obey, and without what reads as something else than
+/// it is: changes of direction, and characters without width.
 pub(crate) fn show_words(text: &str) -> String {
-    let obeyed = |c: char| c.is_control() || "\u{202a}\u{202b}\u{202d}\u{202e}".contains(c);
+    let obeyed = |c: char| c.is_control() || is_invisible(c);
     text.chars().map(|c| if obeyed(c) { '\u{fffd}' } else { c }).collect()
 }
 
@@ -183,6 +185,20 @@ mod tests {
         assert_eq!((wide_id("0xffffffffffffffff"), wide_id("7")), (Ok(u64::MAX), Ok(7)));
         assert_eq!(place("192.0.2.9"), place("192.0.2.9:0"));
         assert!(place("host").is_err() && wide_id("-1").is_err());
-        assert_eq!(show_words("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
+    }
+
+    #[test]
+    fn a_terminal_obeys_no_words_of_a_stranger() {
+        assert_eq!(show_words("a\u{1b}[2Jb\u{9b}"), "a\u{fffd}[2Jb\u{fffd}");
+        // Overrides, embeddings and isolates of the direction, marks of it, nothing, and new lines.
+        let hidden = ('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}');
+        let hidden = hidden.chain("\u{200e}\u{200f}\u{61c}\u{200b}\u{200d}\u{2060}".chars());
+        for c in hidden.chain("\u{feff}\u{ad}\u{2028}\u{2029}\u{e0041}".chars()) {
+            assert_eq!(show_words(&format!("a{c}b")), "a\u{fffd}b", "{c:?}");
+        }
+        // An accent of its own, as macOS writes names, a wide space, a flag.
+        for text in ["e\u{301}", "a\u{3000}b", "\u{1f1ea}\u{1f1fa}", "\u{645}\u{631}"] {
+            assert_eq!(show_words(text), text);
+        }
     }
 }

@@ -65,8 +65,17 @@ fn is_safe(name: &str) -> bool {
         && !DEVICES.iter().any(|word| device.eq_ignore_ascii_case(word))
 }
 
-/// Whether a character changes how a name is shown, and is not shown itself.
-const fn is_invisible(c: char) -> bool {
+/// Whether a character changes how text is shown, and is not shown itself: zero width, the direction of
+/// writing, the end of a line.
+///
+/// ```
+/// use haulier_core::names::is_invisible;
+///
+/// assert!(is_invisible('\u{2066}') && is_invisible('\u{200b}'));
+/// assert!(!is_invisible(' ') && !is_invisible('\u{e9}'));
+/// ```
+#[must_use]
+pub const fn is_invisible(c: char) -> bool {
     matches!(
         c,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}'

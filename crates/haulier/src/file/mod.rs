@@ -9,7 +9,7 @@ mod outgoing;
 mod receipt;
 mod wire;
 
-pub use haulier_core::names::{MAX_NAME_BYTES, plain_name};
+pub use haulier_core::names::{MAX_NAME_BYTES, is_invisible, plain_name};
 pub use incoming::{FileError, Finished, Incoming, Sink};
 pub use outgoing::Outgoing;
 pub use receipt::{Receipt, Status};
