@@ -93,7 +93,7 @@ Start here:
 
 Exit codes:
   0    done
-  1    a soak or a bench found something wrong
+  1    a soak or a bench found something wrong; `fetch --lan` found no server
   2    usage: the arguments make no sense, or do not fit what the server has
   3    no peer, a peer that refuses or has no such file, a time-out, or a name that does not resolve
   4    verification failed: what arrived is not what was sent

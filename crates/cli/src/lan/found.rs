@@ -1,6 +1,6 @@
 //! What is heard on the network, within bounds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,12 @@ use super::{SERVICE, name_in};
 use crate::failure::Failure;
 use crate::interrupt;
 
-/// Servers that are kept: a network with more has somebody who makes them up.
-const MAX_SERVERS: usize = 256;
+/// Servers that are listed: a network with more has somebody who makes them up. One that is looked for by its
+/// name is found among any number, for no other is kept.
+pub(super) const MAX_SERVERS: usize = 256;
+
+/// Others that are named beside one that is not there: what fits in a line.
+const MAX_OTHERS: usize = 5;
 
 /// Addresses of one server: a ticket has no more.
 const MAX_ADDRESSES: usize = 8;
@@ -96,14 +100,42 @@ const fn is_unique_local(ip: Ipv6Addr) -> bool {
     ip.segments()[0] & 0xfe00 == 0xfc00
 }
 
-/// Listens for so long, or until one that is heard is `enough`. In the order of their names.
-pub(super) fn look(wait: Duration, enough: impl Fn(&Found) -> bool) -> Result<Vec<Found>, Failure> {
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wanted<'a> {
+    All,
+    /// The server of this name.
+    Named(&'a str),
+}
+
+impl Wanted<'_> {
+    fn includes(self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(wanted) => wanted == name,
+        }
+    }
+}
+
+/// What was heard.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Heard {
+    /// By its name, each that is wanted.
+    pub(super) wanted: BTreeMap<String, Found>,
+    /// A few of the others, to be named when the wanted one is not there.
+    pub(super) others: BTreeSet<String>,
+    /// There were more than are kept.
+    pub(super) is_overfull: bool,
+}
+
+/// Listens for so long, or until the one that is looked for is heard.
+pub(super) fn look(wait: Duration, wanted: Wanted<'_>) -> Result<Heard, Failure> {
     let failed =
         |error: mdns_sd::Error| Failure::Io(format!("this network cannot be asked: {error}"));
     let daemon = ServiceDaemon::new().map_err(failed)?;
     let events = daemon.browse(SERVICE).map_err(failed)?;
     let mut until = Instant::now() + wait;
-    let mut found = BTreeMap::new();
+    let mut heard = Heard::default();
     loop {
         interrupt::check()?;
         let left = until.saturating_duration_since(Instant::now());
@@ -112,7 +144,8 @@ pub(super) fn look(wait: Duration, enough: impl Fn(&Found) -> bool) -> Result<Ve
         }
         match events.recv_timeout(left.min(LOOK_UP)) {
             Ok(event) => {
-                if take(&mut found, event).is_some_and(|it| enough(&it)) {
+                heard.take(wanted, event);
+                if matches!(wanted, Wanted::Named(_)) && !heard.wanted.is_empty() {
                     until = until.min(Instant::now() + GRACE);
                 }
             }
@@ -122,29 +155,33 @@ pub(super) fn look(wait: Duration, enough: impl Fn(&Found) -> bool) -> Result<Ve
     }
     // It ends with the program in any case.
     let _ended = daemon.shutdown();
-    Ok(found.into_values().collect())
+    Ok(heard)
 }
 
-/// Takes in what was heard; the server that it was about, if there is one now.
-fn take(found: &mut BTreeMap<String, Found>, event: ServiceEvent) -> Option<Found> {
-    match event {
-        ServiceEvent::ServiceResolved(service) => {
-            let server = Found::of(&service)?;
-            if found.len() < MAX_SERVERS || found.contains_key(&server.name) {
-                found.insert(server.name.clone(), server.clone());
+impl Heard {
+    /// Takes in what was heard.
+    pub(super) fn take(&mut self, wanted: Wanted<'_>, event: ServiceEvent) {
+        match event {
+            ServiceEvent::ServiceResolved(service) => {
+                let Some(server) = Found::of(&service) else { return };
+                if !wanted.includes(&server.name) {
+                    if self.others.len() < MAX_OTHERS {
+                        self.others.insert(server.name);
+                    }
+                } else if self.wanted.len() < MAX_SERVERS || self.wanted.contains_key(&server.name)
+                {
+                    self.wanted.insert(server.name.clone(), server);
+                } else {
+                    self.is_overfull = true;
+                }
             }
-            Some(server)
+            ServiceEvent::ServiceRemoved(_, fullname) => {
+                if let Some(name) = name_in(&fullname) {
+                    self.wanted.remove(name);
+                    self.others.remove(name);
+                }
+            }
+            _ => {}
         }
-        ServiceEvent::ServiceRemoved(_, fullname) => {
-            let name = name_in(&fullname)?;
-            found.remove(name);
-            None
-        }
-        _ => None,
     }
-}
-
-#[cfg(test)]
-pub(super) fn takes(found: &mut BTreeMap<String, Found>, event: ServiceEvent) -> bool {
-    take(found, event).is_some()
 }

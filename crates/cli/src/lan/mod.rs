@@ -19,7 +19,7 @@ use haulier::ErrorKind;
 use serde_json::{Value, json};
 
 pub(crate) use self::announced::Announced;
-use self::found::{Found, look};
+use self::found::{Found, Heard, MAX_SERVERS, Wanted, look};
 pub(crate) use self::record::{LetsIn, Record};
 use crate::access::{self, Access};
 use crate::args::{ConnectArgs, FetchArgs};
@@ -52,14 +52,23 @@ pub(crate) fn list(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     }
     let wait = connect.lan.wait;
     say_looking("servers ", wait, report);
-    let found = look(wait, |_| false)?;
+    let heard = look(wait, Wanted::All)?;
     report.finish_bar();
+    say_list(&heard, wait, report)
+}
+
+/// What is there; if nothing is, that is a failure with an exit code of its own, for scripts.
+fn say_list(heard: &Heard, wait: Duration, report: &Report) -> Result<(), Failure> {
+    if heard.wanted.is_empty() {
+        return Err(Failure::Negative(nobody(wait)));
+    }
     let fields = json!({
         "ok": true,
         "waited_ms": crate::units::in_millis(wait),
-        "servers": found.iter().map(in_json).collect::<Vec<_>>(),
+        "servers": heard.wanted.values().map(in_json).collect::<Vec<_>>(),
+        "is_overfull": heard.is_overfull,
     });
-    report.answer(fields, &table(&found, wait));
+    report.answer(fields, &table(heard, wait));
     Ok(())
 }
 
@@ -80,10 +89,10 @@ pub(crate) fn find(
     }
     let wait = args.lan.wait;
     say_looking(&format!("{} ", show_words(name)), wait, report);
-    let found = look(wait, |found| found.name == name)?;
+    let heard = look(wait, Wanted::Named(name))?;
     report.finish_bar();
-    let Some(server) = found.iter().find(|found| found.name == name) else {
-        return Err(Failure::peer(ErrorKind::NoAnswer, not_found(name, &found, wait)));
+    let Some(server) = heard.wanted.get(name) else {
+        return Err(Failure::peer(ErrorKind::NoAnswer, not_found(name, &heard, wait)));
     };
     let addresses = &server.addresses;
     let at = listed(addresses);
@@ -112,8 +121,8 @@ fn say_looking(what: &str, wait: Duration, report: &Report) {
     }
 }
 
-fn not_found(name: &str, found: &[Found], wait: Duration) -> String {
-    let others: Vec<String> = found.iter().take(5).map(|found| show_words(&found.name)).collect();
+fn not_found(name: &str, heard: &Heard, wait: Duration) -> String {
+    let others: Vec<String> = heard.others.iter().map(|name| show_words(name)).collect();
     let others = match others.as_slice() {
         [] => String::new(),
         others => format!(" (there are {})", others.join(", ")),
@@ -151,16 +160,17 @@ fn in_json(found: &Found) -> Value {
     })
 }
 
+fn nobody(wait: Duration) -> String {
+    format!(
+        "no server was heard on this network for {} s: is one started with --lan? {}",
+        wait.as_secs_f64(),
+        why_silent()
+    )
+}
+
 /// What is there, a line for each.
-fn table(found: &[Found], wait: Duration) -> String {
-    let seconds = wait.as_secs_f64();
-    if found.is_empty() {
-        return format!(
-            "no server was heard on this network for {seconds} s: is one started with --lan? {}",
-            why_silent()
-        );
-    }
-    let rows: Vec<[String; 5]> = found.iter().map(row).collect();
+fn table(heard: &Heard, wait: Duration) -> String {
+    let rows: Vec<[String; 5]> = heard.wanted.values().map(row).collect();
     let heads = ["name", "address", "lets in", "files", "identity"];
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
@@ -177,6 +187,12 @@ fn table(found: &[Found], wait: Duration) -> String {
     };
     let mut lines = vec![line(heads)];
     lines.extend(rows.iter().map(|row| line(row.each_ref().map(String::as_str))));
+    if heard.is_overfull {
+        lines.push(format!(
+            "there are more than these {MAX_SERVERS}, so somebody makes them up: --lan=NAME finds yours"
+        ));
+    }
+    let seconds = wait.as_secs_f64();
     lines.push(format!(
         "heard in {seconds} s. To fetch: haulier fetch --lan=NAME --ticket-file FILE, or --open. Anybody on \
          this network can say any of this: a ticket says who the server is, a name does not"

@@ -1,11 +1,10 @@
 //! What is said is heard again; what a stranger says is bounded, and obeyed by no terminal.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use mdns_sd::{ServiceEvent, ServiceInfo};
 
-use super::found::{addresses, takes};
+use super::found::{Wanted, addresses};
 use super::*;
 
 fn record() -> Record {
@@ -29,12 +28,16 @@ fn server(name: &str, ips: &str, port: u16, pairs: &[(&str, &str)]) -> ServiceEv
     ServiceEvent::ServiceResolved(Box::new(info.as_resolved_service()))
 }
 
-fn found(events: impl IntoIterator<Item = ServiceEvent>) -> Vec<Found> {
-    let mut found = BTreeMap::new();
+fn heard(wanted: Wanted<'_>, events: impl IntoIterator<Item = ServiceEvent>) -> Heard {
+    let mut heard = Heard::default();
     for event in events {
-        takes(&mut found, event);
+        heard.take(wanted, event);
     }
-    found.into_values().collect()
+    heard
+}
+
+fn found(events: impl IntoIterator<Item = ServiceEvent>) -> Heard {
+    heard(Wanted::All, events)
 }
 
 #[test]
@@ -103,12 +106,25 @@ fn addresses_are_few_possible_and_the_likeliest_first() {
 #[test]
 fn what_is_heard_is_bounded_and_can_go_again() {
     let many = (0..500).map(|i| server(&format!("s{i}"), "10.0.0.1", 4016, &[]));
-    assert_eq!(found(many).len(), 256);
+    let all = found(many);
+    assert_eq!((all.wanted.len(), all.is_overfull), (256, true));
+    let text = table(&all, Duration::from_secs(3));
+    assert!(text.contains("more than these 256") && text.contains("--lan=NAME"), "{text}");
     let gone = ServiceEvent::ServiceRemoved(SERVICE.into(), format!("b.{SERVICE}"));
     let events = [server("a", "10.0.0.1", 1, &[]), server("b", "10.0.0.2", 1, &[]), gone];
-    let names: Vec<String> = found(events).into_iter().map(|found| found.name).collect();
+    let names: Vec<String> = found(events).wanted.into_keys().collect();
     assert_eq!(names, ["a"]);
-    assert!(found([server("nobody", "224.0.0.1", 1, &[])]).is_empty());
+    assert!(found([server("nobody", "224.0.0.1", 1, &[])]).wanted.is_empty());
+}
+
+/// Whoever makes up servers hides none from those who know its name.
+#[test]
+fn a_named_server_is_found_behind_any_number_of_others() {
+    let many = (0..500).map(|i| server(&format!("s{i}"), "10.0.0.1", 4016, &[]));
+    let events = many.chain([server("kitchen", "10.0.0.2", 4016, &[])]);
+    let heard = heard(Wanted::Named("kitchen"), events);
+    assert_eq!(heard.wanted.into_keys().collect::<Vec<_>>(), ["kitchen"]);
+    assert!(heard.others.len() < 10 && !heard.is_overfull, "{:?}", heard.others);
 }
 
 #[test]
@@ -117,7 +133,8 @@ fn a_terminal_obeys_nothing_of_it() {
     let pairs = [("v", "1"), ("access", "open"), ("files", "2"), ("id", "\u{1b}[31m")];
     let servers = found([server(evil, "10.0.0.1", 4016, &pairs)]);
     let wait = Duration::from_secs(3);
-    for text in [table(&servers, wait), not_found("k", &servers, wait)] {
+    let others = heard(Wanted::Named("k"), [server(evil, "10.0.0.1", 4016, &pairs)]);
+    for text in [table(&servers, wait), not_found("k", &others, wait)] {
         assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text:?}");
         assert!(text.contains('x') && text.contains('y'), "{text:?}");
     }
@@ -133,7 +150,10 @@ fn a_list_says_how_long_it_looked_and_what_a_name_is_worth() {
     let text = table(&servers, Duration::from_millis(1500));
     assert!(text.contains("kitchen  10.0.0.1:4016 and 1 more  by ticket  3, takes files  none"));
     assert!(text.contains("heard in 1.5 s") && text.contains("can say any of this"), "{text}");
-    let text = table(&[], Duration::from_secs(3));
+    let report = Report::new(true, false);
+    let failure = say_list(&found([]), Duration::from_secs(3), &report).unwrap_err();
+    assert_eq!(failure.exit_code(), 1, "a script asks whether there is one");
+    let text = failure.to_string();
     assert!(text.contains("for 3 s") && text.contains("UDP port 5353"), "{text}");
     let text = table(&found([server("old", "10.0.0.1", 1, &[("v", "9")])]), Duration::ZERO);
     assert!(text.contains("another version"), "{text}");
