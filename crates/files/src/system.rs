@@ -147,7 +147,15 @@ fn rename_without_replacing(_from: &Path, _to: &Path) -> Result<(), Errno> {
 
 /// Makes a name that was given or taken in this folder survive a loss of power, where folders can be synced.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    match rustix::fs::fsync(File::open(folder)?) {
+    let folder = match File::open(folder) {
+        // It may be written to and not read, and what cannot be read cannot be synced alone.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            rustix::fs::sync();
+            return Ok(());
+        }
+        opened => opened?,
+    };
+    match rustix::fs::fsync(folder) {
         Err(error) if !is_unsupported(error) => Err(error.into()),
         _ => Ok(()),
     }
