@@ -75,6 +75,12 @@ impl Entry {
         }
     }
 
+    /// Whether it is an empty directory, which people do not count as a file.
+    #[must_use]
+    pub const fn is_directory(&self) -> bool {
+        matches!(self.content, Content::Directory)
+    }
+
     /// Its BLAKE3, if that is known.
     #[must_use]
     pub const fn root(&self) -> Option<&Root> {
@@ -203,6 +209,13 @@ impl Offer {
     #[must_use]
     pub fn len(&self) -> u32 {
         u32::try_from(self.entries.len()).unwrap_or(MAX_FILES)
+    }
+
+    /// How many of them are files: all but empty directories.
+    #[must_use]
+    pub fn files(&self) -> u32 {
+        let files = self.entries.iter().filter(|entry| !entry.is_directory()).count();
+        u32::try_from(files).unwrap_or(MAX_FILES)
     }
 
     /// Whether there is none.

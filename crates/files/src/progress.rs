@@ -1,8 +1,10 @@
 //! Progress that people can believe: what is verified, where it came from, how fast, and how long it will
 //! take.
 //!
-//! The rate is that of the last three seconds. The estimate is shown after one second, counts down with
-//! the clock, and follows what is measured by at most a tenth a second: it settles, and does not jump.
+//! The rate is that of the last three seconds, and counts what is here of unfinished chunks: on a slow link a
+//! chunk takes longer than that. The estimate is shown after one second, counts down with the clock, and
+//! follows what is measured by at most a tenth a second: it settles, and does not jump. One that is far too
+//! short is not shown, and after three seconds it begins anew; without a rate there is none.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,6 +24,14 @@ const FIRST_ESTIMATE: Duration = Duration::from_secs(1);
 /// By how much of itself an estimate may change in a second, beside counting down.
 const CHANGE_PER_SECOND: f64 = 0.1;
 
+/// The same in seconds for a short estimate: a tenth of nearly nothing would never get there.
+const MIN_CHANGE_PER_SECOND: f64 = 0.5;
+
+/// An estimate is far too short if what is measured is more than so many times as long and so many seconds
+/// longer: the path became another one. Less than that is a pause, or another rate that is soon followed.
+const FAR_TIMES: f64 = 3.0;
+const FAR_SECONDS: f64 = 5.0;
+
 /// The longest estimate: a year is "unknown" to everyone.
 const MAX_SECONDS: f64 = 31_536_000.0;
 
@@ -29,14 +39,16 @@ const MAX_SECONDS: f64 = 31_536_000.0;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Files that are done: stored, here already, or failed.
+    /// Files that are done: stored, here already, or failed. Empty directories are not counted.
     pub files_done: u32,
-    /// Files in all.
+    /// Files in all, without empty directories.
     pub files: u32,
     /// Bytes that are wanted, as far as sizes are known.
     pub wanted_bytes: u64,
     /// Bytes of these that are here and verified.
     pub verified_bytes: u64,
+    /// Bytes that came beside these, of chunks that are not whole or not written yet: about as many.
+    pub unfinished_bytes: u64,
     /// Bytes of files that came over the connection, before they were unpacked.
     pub wire_bytes: u64,
     /// Verified bytes that were here from an interrupted transfer.
@@ -49,8 +61,8 @@ pub struct Progress {
     pub saved_bytes: u64,
     /// Verified bytes of files that were here already.
     pub here_bytes: u64,
-    /// The rate at which bytes were verified that came over the connection, in the last 3 s: bytes a
-    /// second.
+    /// The rate at which bytes came over the connection in the last 3 s, those of unfinished chunks
+    /// included: bytes a second.
     pub bytes_per_second: u64,
     /// The time that the rest will take; `None` while that is not known.
     pub remaining: Option<Duration>,
@@ -64,25 +76,50 @@ pub(crate) struct Meter {
     newest: Instant,
     /// Of the last three seconds: when how many bytes had been verified in all.
     points: VecDeque<(Instant, u64)>,
+    verified: u64,
+    /// The most that had come at once: these, and those of unfinished chunks.
     bytes: u64,
     estimate: Option<(Instant, f64)>,
+    /// Since when the estimate is far too short.
+    far_since: Option<Instant>,
 }
 
 impl Meter {
     pub(crate) fn new(now: Instant) -> Self {
         let points = VecDeque::from([(now, 0)]);
-        Self { started: now, newest: now, points, bytes: 0, estimate: None }
+        let (started, newest, verified, bytes) = (now, now, 0, 0);
+        Self { started, newest, points, verified, bytes, estimate: None, far_since: None }
     }
 
-    /// So many more bytes came and are verified. The time begins with the first: the handshake before it, and
-    /// what is looked for on the disk, say nothing of the rest.
+    /// So many more bytes came and are verified.
     pub(crate) fn add(&mut self, now: Instant, bytes: u64) {
-        if self.bytes == 0 {
+        self.verified = self.verified.saturating_add(bytes);
+        self.reach(now, self.verified);
+    }
+
+    /// So many bytes of unfinished chunks are here. They are counted when they come, and not again when they
+    /// are verified.
+    pub(crate) fn set_unfinished(&mut self, now: Instant, bytes: u64) {
+        self.reach(now, self.verified.saturating_add(bytes));
+    }
+
+    /// Bytes that have come and are not verified.
+    pub(crate) const fn unfinished(&self) -> u64 {
+        self.bytes - self.verified
+    }
+
+    /// So many bytes had come at once. The time begins with the first, also after a pause: the handshake before
+    /// it, what is looked for on the disk, and a dark path say nothing of the rest.
+    fn reach(&mut self, now: Instant, bytes: u64) {
+        if bytes <= self.bytes {
+            return;
+        }
+        if self.bytes == 0 || now.since(self.newest) >= RATE_WINDOW {
             self.started = now;
             self.points = VecDeque::from([(now, bytes)]);
+            self.estimate = None;
         }
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.newest = now;
+        (self.bytes, self.newest) = (bytes, now);
         self.note(now);
     }
 
@@ -114,24 +151,33 @@ impl Meter {
         if left_bytes == 0 {
             return Some(Duration::ZERO);
         }
-        if now.since(self.started) < FIRST_ESTIMATE {
+        if rate <= 0.0 || now.since(self.started) < FIRST_ESTIMATE {
+            self.estimate = None;
             return None;
         }
-        let measured = (left_bytes as f64 / rate.max(1e-9)).min(MAX_SECONDS);
-        let seconds = match self.estimate {
-            None if rate <= 0.0 => return None,
-            None => measured,
-            Some((at, shown)) => {
-                let passed = now.since(at).as_secs_f64();
-                let change = shown * CHANGE_PER_SECOND * passed;
-                let counted_down = (shown - passed).max(0.0);
-                // Near the end a tenth of nearly nothing would never get there.
-                let change = change.max(0.1 * passed);
-                measured.clamp((counted_down - change).max(0.0), counted_down + change)
-            }
-        };
-        self.estimate = Some((now, seconds));
-        Duration::try_from_secs_f64(seconds).ok()
+        let measured = (left_bytes as f64 / rate).min(MAX_SECONDS);
+        let (at, shown) = self.estimate.unwrap_or((now, measured));
+        let passed = now.since(at).as_secs_f64();
+        let counted_down = (shown - passed).max(0.0);
+        if !self.is_far_too_short(now, counted_down, measured) {
+            let change = (shown * CHANGE_PER_SECOND).max(MIN_CHANGE_PER_SECOND) * passed;
+            // What is too short does not count down.
+            let longest = if measured > shown { shown + change } else { counted_down + change };
+            let shortest = if measured > shown { shown } else { counted_down - change };
+            self.estimate = Some((now, measured.clamp(shortest.max(0.0), longest)));
+        } else if self.far_since.is_some_and(|since| now.since(since) >= RATE_WINDOW) {
+            self.estimate = Some((now, measured));
+        } else {
+            self.estimate = Some((now, counted_down));
+            return None;
+        }
+        self.estimate.and_then(|(_, seconds)| Duration::try_from_secs_f64(seconds).ok())
+    }
+
+    fn is_far_too_short(&mut self, now: Instant, shown: f64, measured: f64) -> bool {
+        let is_far = measured > shown * FAR_TIMES + FAR_SECONDS;
+        self.far_since = is_far.then(|| self.far_since.unwrap_or(now));
+        is_far
     }
 }
 
@@ -233,23 +279,89 @@ mod tests {
         assert_eq!(meter.remaining(at(10_100), 0), Some(Duration::ZERO));
     }
 
-    /// The rate falls to a tenth at once: the estimate rises by no more than a tenth a second.
+    /// The rate falls to a half at once: the estimate rises by no more than a tenth a second.
     #[test]
     fn an_estimate_does_not_jump() {
         let mut meter = Meter::new(at(0));
         let mut last = None::<f64>;
         for step in 1..=200_u64 {
-            meter.add(at(step * 100), if step < 100 { 100_000 } else { 10_000 });
+            meter.add(at(step * 100), if step < 100 { 100_000 } else { 50_000 });
             let Some(remaining) = meter.remaining(at(step * 100), 60_000_000) else { continue };
             let now = remaining.as_secs_f64();
             if let Some(before) = last {
-                assert!(
-                    (now - (before - 0.1)).abs() <= before * 0.011 + 0.02,
-                    "{step}: {before} {now}"
-                );
+                let change = before * 0.011 + 0.02;
+                assert!(now <= before + change, "{step}: {before} {now}");
+                assert!(now >= before - 0.1 - change, "{step}: {before} {now}");
             }
             last = Some(now);
         }
         assert!(last.unwrap() > 100.0);
+    }
+
+    /// The way of a person who moves away from their Wi-Fi: 8 Mbit/s with 3 s to go, then 200 kbit/s.
+    #[test]
+    fn an_estimate_never_says_that_it_is_about_to_end_when_it_is_not() {
+        let mut meter = Meter::new(at(0));
+        let mut left = 13_000_000_u64;
+        let mut shown = 0;
+        for millis in (10..=60_000_u64).step_by(10) {
+            let came = if millis <= 10_000 { 10_000 } else { 250 };
+            meter.add(at(millis), came);
+            left -= came;
+            let right = if millis <= 10_000 { left / 1_000 } else { left / 25 };
+            let Some(remaining) = meter.remaining(at(millis), left) else { continue };
+            if millis > 13_000 {
+                shown += 1;
+                let remaining = remaining.as_millis();
+                assert!(remaining > u128::from(right / 4), "{millis}: {remaining} of {right} ms");
+            }
+        }
+        assert!(shown > 4_000, "an estimate for 40 of the 47 s: {shown}");
+    }
+
+    /// A dark path: nothing is promised, and afterwards the pause says nothing of the rate.
+    #[test]
+    fn without_a_rate_there_is_no_estimate() {
+        let mut meter = Meter::new(at(0));
+        let mut left = 40_000_000_u64;
+        for millis in (100..=30_000).step_by(100) {
+            let is_dark = (10_000..25_000).contains(&millis);
+            if !is_dark {
+                meter.add(at(millis), 100_000);
+                left -= 100_000;
+            }
+            let remaining = meter.remaining(at(millis), left);
+            match millis {
+                13_000..25_000 => assert_eq!(remaining, None, "{millis}"),
+                26_100.. => {
+                    let (is, right) = (remaining.unwrap().as_secs_f64(), left as f64 / 1e6);
+                    assert!((is - right).abs() < 0.15 * right, "{millis}: {is} {right}");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// 200 kbit/s: a chunk of 256 KiB takes ten seconds, and its slices come all the time.
+    #[test]
+    fn slices_of_unfinished_chunks_are_a_rate() {
+        let mut meter = Meter::new(at(0));
+        let (chunk, slice) = (262_144_u64, 1_250_u64);
+        let mut here = 0;
+        for millis in (50..=60_000).step_by(50) {
+            here += slice;
+            if here >= chunk {
+                // It is whole, and on its way to the disk.
+                here -= chunk;
+                meter.set_unfinished(at(millis), here);
+                meter.add(at(millis + 20), chunk);
+            }
+            meter.set_unfinished(at(millis), here);
+            assert!(meter.unfinished() < chunk + slice);
+            if millis > 3_000 {
+                let rate = meter.rate(at(millis));
+                assert!((rate - 25_000.0).abs() < 1_500.0, "{millis}: {rate}");
+            }
+        }
     }
 }

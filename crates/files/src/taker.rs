@@ -254,9 +254,19 @@ impl Taker {
     /// How far it is.
     pub fn progress(&mut self, now: Instant) -> Progress {
         let left = self.progress.wanted_bytes.saturating_sub(self.progress.verified_bytes);
+        // Of what came packed, and of what is no file, it is not known how many bytes of files it is.
+        self.progress.unfinished_bytes = self.meter.unfinished().min(left);
+        let left = left - self.progress.unfinished_bytes;
         self.progress.bytes_per_second = self.meter.rate(now) as u64;
         self.progress.remaining = self.meter.remaining(now, left);
         self.progress
+    }
+
+    /// So many bytes of chunks are here that are not whole: for the progress.
+    pub fn handle_unfinished(&mut self, now: Instant, bytes: u64) {
+        if self.turn == Turn::Taking {
+            self.meter.set_unfinished(now, bytes);
+        }
     }
 
     /// A message arrived on channel 0.
@@ -356,7 +366,7 @@ impl Taker {
         for (entry, _) in
             self.offer.entries().iter().zip(&wanted).filter(|(_, is_wanted)| **is_wanted)
         {
-            self.progress.files += 1;
+            self.progress.files += u32::from(!entry.is_directory());
             let size = entry.size().unwrap_or(0);
             self.progress.wanted_bytes = self.progress.wanted_bytes.saturating_add(size);
         }
@@ -411,12 +421,18 @@ impl Taker {
         }
         self.set_status(file, Status::Failed);
         self.failed += 1;
-        self.progress.files_done += 1;
+        self.count_done(file);
         if told == Told::ByUs {
             self.send(&Message::Failed { file, fault: fault.clone() });
         }
         self.events.push_back(TakerEvent::Failed { file, fault });
         self.free_copies(file);
+    }
+
+    /// Of an empty directory nobody speaks as of a file.
+    fn count_done(&mut self, file: u32) {
+        let is_file = self.offer.entry(file).is_some_and(|entry| !entry.is_directory());
+        self.progress.files_done += u32::from(is_file);
     }
 
     /// All is done: a client closes, and an inbox says so.

@@ -20,11 +20,12 @@ impl Giver {
     /// How far it is. `verified_bytes` and `wire_bytes` are what is known to have arrived: a connection takes
     /// more than it has sent yet.
     pub fn progress(&mut self, now: Instant) -> Progress {
-        let done = self.fates.iter().filter(|&&fate| fate != Fate::Open).count();
+        let fates = self.offer.entries().iter().zip(&self.fates);
+        let done = fates.filter(|(it, fate)| !it.is_directory() && **fate != Fate::Open).count();
         let left = self.wanted_bytes.saturating_sub(self.arrived_bytes);
         Progress {
             files_done: u32::try_from(done).unwrap_or(u32::MAX),
-            files: self.offer.len(),
+            files: self.offer.files(),
             wanted_bytes: self.wanted_bytes,
             verified_bytes: self.arrived_bytes,
             wire_bytes: self.arrived_bytes,

@@ -48,6 +48,10 @@ impl Link for ClientLink<'_> {
         self.0.with_connection(|it| arrived_of(it, block)).unwrap_or_default()
     }
 
+    fn unfinished_bytes(&self) -> u64 {
+        self.0.with_connection(Connection::unfinished_bytes).unwrap_or_default()
+    }
+
     fn all_acked(&self) -> bool {
         self.0.all_acked()
     }
@@ -97,6 +101,10 @@ impl Link for ServerLink<'_> {
 
     fn arrived_bytes(&self, block: BlockHandle) -> u64 {
         self.0.with_connection(self.1, |it| arrived_of(it, block)).unwrap_or_default()
+    }
+
+    fn unfinished_bytes(&self) -> u64 {
+        self.0.with_connection(self.1, Connection::unfinished_bytes).unwrap_or_default()
     }
 
     fn all_acked(&self) -> bool {

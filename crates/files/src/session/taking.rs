@@ -34,6 +34,9 @@ const MAX_FAREWELL: Duration = Duration::from_secs(2);
 const MAX_ATTEMPTS: u32 = 30;
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// How often the connection is asked for unfinished chunks: as often as progress is measured.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Where files go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -82,6 +85,8 @@ pub struct Taking {
     /// What the roots of files turned out to be.
     roots: BTreeMap<u32, (u64, Root)>,
     clock: Clock,
+    /// When the connection was last asked for unfinished chunks.
+    looked_at: Option<Instant>,
 }
 
 impl std::fmt::Debug for Taking {
@@ -112,6 +117,7 @@ impl Taking {
             words: BTreeMap::new(),
             roots: BTreeMap::new(),
             clock,
+            looked_at: None,
         }
     }
 
@@ -304,6 +310,10 @@ impl Taking {
         self.push_copies();
         self.outbox.send(link);
         let now = self.clock.now();
+        if self.looked_at.is_none_or(|at| now.since(at) >= LOOK) {
+            self.looked_at = Some(now);
+            self.taker.handle_unfinished(now, link.unfinished_bytes());
+        }
         let is_said = |since: Instant| {
             link.all_acked() && self.outbox.0.is_empty() || now.since(since) > MAX_FAREWELL
         };

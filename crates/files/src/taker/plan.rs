@@ -164,7 +164,7 @@ impl Taker {
         self.drop_blocks(file, Reason::NotWanted);
         self.active.remove(&file);
         self.set_status(file, Status::Done);
-        self.progress.files_done += 1;
+        self.count_done(file);
         self.send(&Message::Stored { file });
         if let Some(&root) = self.offer.entry(file).and_then(|it| it.root()) {
             self.contents.entry(root).or_insert(file);

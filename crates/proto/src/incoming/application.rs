@@ -65,6 +65,11 @@ impl IncomingBlocks {
         self.slots.blocks().map(|(_, it)| (it.tag, it.received_bytes(), it.length))
     }
 
+    /// Bytes of chunks that are not done, of all these blocks.
+    pub(crate) fn unfinished_bytes(&self) -> u64 {
+        self.slots.blocks().map(|(_, block)| block.unfinished_bytes()).sum()
+    }
+
     /// The map of the first of these.
     pub(crate) fn map(&self, max_chunks: usize) -> Option<BlockMap> {
         self.slots.blocks().next().map(|(_, block)| block.map(max_chunks))

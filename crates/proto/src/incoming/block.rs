@@ -251,6 +251,11 @@ impl Block {
         self.done_bytes + self.held.received_bytes as u64
     }
 
+    /// Of these, the bytes of chunks that are not done.
+    pub(super) const fn unfinished_bytes(&self) -> u64 {
+        self.held.received_bytes as u64
+    }
+
     /// When its first slice arrived, moved by pauses.
     pub(super) const fn started(&self) -> Option<Instant> {
         self.started
