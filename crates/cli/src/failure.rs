@@ -9,7 +9,8 @@ use haulier::{CloseCode, ErrorKind, ListenError, NetworkError, RefusalCode};
 /// anything can be done.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// It ran, and the answer is no: a soak that found something, a bench off its reference.
+    /// It ran, and the answer is no: a soak that found something, a bench off its reference, no server on
+    /// this network.
     #[error("{0}")]
     Negative(String),
     /// The arguments make no sense.
@@ -60,6 +61,9 @@ pub(crate) enum Failure {
     /// Ctrl-C, where what has come is kept.
     #[error("interrupted; what has arrived is kept, and the same command goes on from there")]
     Paused,
+    /// Ctrl-C, while a stream was written.
+    #[error("interrupted before all of it was written to {0}: fetch or receive it again")]
+    Unread(String),
 }
 
 impl Failure {
@@ -73,7 +77,7 @@ impl Failure {
             Self::Exposed(_) => 6,
             Self::Ended(_) => 7,
             Self::Incomplete(_) => 8,
-            Self::Interrupted | Self::CutOff(_) | Self::Paused => 130,
+            Self::Interrupted | Self::CutOff(_) | Self::Paused | Self::Unread(_) => 130,
         }
     }
 
@@ -91,7 +95,7 @@ impl Failure {
             Self::Exposed(_) => "exposed",
             Self::Ended(_) => "ended",
             Self::Incomplete(_) => "incomplete",
-            Self::Interrupted | Self::CutOff(_) | Self::Paused => "interrupted",
+            Self::Interrupted | Self::CutOff(_) | Self::Paused | Self::Unread(_) => "interrupted",
         }
     }
 

@@ -1,25 +1,40 @@
 //! Ctrl-C and SIGTERM: a flag that every loop looks at, so that each can clean up after itself.
+//!
+//! The rule: signals within a second of the first are one signal. Wrappers send two at once, as GNU `timeout`
+//! does to its child and then to its group. A later signal ends the program at once: it is a person's, for
+//! whom cleaning up takes too long.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
 
-static SIGNALS: AtomicU32 = AtomicU32::new(0);
+/// How long after the first signal another one is the same: a wrapper needs milliseconds for both, also on a
+/// busy machine, and a person who waits for the end has waited longer.
+const ONE_SIGNAL: Duration = Duration::from_secs(1);
 
-/// Starts watching. A second signal ends the program at once, for when cleaning up takes too long.
+/// When the user asked for the end.
+static REQUESTED: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// Starts watching.
 pub(crate) fn watch() {
     let watching = ctrlc::set_handler(|| {
-        if SIGNALS.fetch_add(1, Ordering::Relaxed) > 0 {
+        if is_impatient(*state().get_or_insert_with(Instant::now), Instant::now()) {
             std::process::exit(130);
         }
     });
-    // Without a handler Ctrl-C ends the program as it ends any other; nothing is lost but tidiness.
+    // Without a handler Ctrl-C ends the program as it ends any other, without cleaning up.
     drop(watching);
+}
+
+/// Whether a signal at `now` is a second one, if the first came at `first`.
+fn is_impatient(first: Instant, now: Instant) -> bool {
+    now.duration_since(first) > ONE_SIGNAL
 }
 
 /// Whether the user wants out.
 pub(crate) fn requested() -> bool {
-    SIGNALS.load(Ordering::Relaxed) > 0
+    state().is_some()
 }
 
 /// Fails if the user wants out.
@@ -29,10 +44,27 @@ pub(crate) fn check() -> Result<(), Failure> {
 
 /// The user wants out, by a key that is no signal.
 pub(crate) fn request() {
-    SIGNALS.fetch_add(1, Ordering::Relaxed);
+    state().get_or_insert_with(Instant::now);
 }
 
 /// The user wanted out of a picture that was shown, and the command had ended before.
 pub(crate) fn forget() {
-    SIGNALS.store(0, Ordering::Relaxed);
+    *state() = None;
+}
+
+fn state() -> MutexGuard<'static, Option<Instant>> {
+    REQUESTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_within_a_second_are_one() {
+        let (first, ms) = (Instant::now(), Duration::from_millis);
+        assert!(!is_impatient(first, first));
+        assert!(!is_impatient(first, first + ms(1_000)));
+        assert!(is_impatient(first, first + ms(1_001)));
+    }
 }

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use haulier::file::plain_name;
-use haulier_files::offer::Content;
+use haulier_files::offer::Entry;
 use haulier_files::session::Library;
 use haulier_files::tree_cache::TreeCache;
 
@@ -48,7 +48,7 @@ pub(crate) fn load(
     if library.offer().is_empty() {
         return Err(Failure::Usage("nothing in there can be served".into()));
     }
-    if library.offer().entries().iter().all(|entry| entry.content == Content::Directory) {
+    if library.offer().entries().iter().all(Entry::is_directory) {
         report.warning("there is no file in there: all that others get of it is empty directories");
     }
     Ok(library)

@@ -31,7 +31,9 @@ mod resolve;
 mod send;
 mod serve;
 mod shell;
+mod silence;
 mod soak;
+mod spool;
 mod target;
 mod token;
 mod trace;
@@ -75,7 +77,7 @@ fn main() -> ExitCode {
         Command::Completions(args) => shell::completions(args, &report),
         Command::Man(args) => shell::man(args, &report),
     };
-    match outcome {
+    match outcome.and_then(|()| report.check_written()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             report.failure(&failure);

@@ -7,14 +7,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::bar::{self, Bar, Shown, Stderr};
-use crate::failure::Failure;
+use crate::failure::{Failure, plain};
 use crate::units::show_bytes;
 
 /// How often progress is reported without a terminal, as text and as JSON.
@@ -75,7 +75,7 @@ impl Lines {
     pub(crate) fn release(&self) {
         let mut kept = self.lock();
         kept.is_released = true;
-        let mut out = std::io::stdout();
+        let mut out = io::stdout();
         for line in kept.lines.drain(..) {
             // A terminal that is gone reads nothing.
             let _gone = writeln!(out, "{line}");
@@ -108,6 +108,8 @@ pub(crate) struct Report {
     /// A screen has the terminal.
     screen: RefCell<Option<Lines>>,
     bar: RefCell<Bar<Stderr>>,
+    /// Why something that was asked for is not on standard output.
+    unwritten: RefCell<Option<io::Error>>,
     last_progress: Cell<Option<Instant>>,
     /// When the bar was drawn first.
     progress_since: Cell<Option<Instant>>,
@@ -118,7 +120,8 @@ impl Report {
         let (screen, bar) = (RefCell::new(None), RefCell::new(Bar::new(Stderr)));
         let loudness = Loudness::default();
         let (last_progress, progress_since) = (Cell::new(None), Cell::new(None));
-        Self { json, loudness, to_stderr, screen, bar, last_progress, progress_since }
+        let unwritten = RefCell::new(None);
+        Self { json, loudness, to_stderr, screen, bar, unwritten, last_progress, progress_since }
     }
 
     pub(crate) fn with_loudness(self, loudness: Loudness) -> Self {
@@ -200,13 +203,29 @@ impl Report {
         if self.is_kept(line) {
             return;
         }
+        if self.to_stderr {
+            return self.to_terminal(line);
+        }
         self.bar.borrow_mut().clear();
-        // A reader that went away (`| head`) is no reason to stop a transfer.
-        let _gone = if self.to_stderr {
-            writeln!(std::io::stderr(), "{line}")
-        } else {
-            writeln!(std::io::stdout(), "{line}")
-        };
+        match writeln!(io::stdout(), "{line}") {
+            // A reader that went away (`| head`) wants no more.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                self.unwritten.borrow_mut().get_or_insert(error);
+            }
+            _ => {}
+        }
+    }
+
+    /// Fails if something that was asked for could not be written, as to a full disk. It is asked at the end:
+    /// a transfer goes on without it.
+    pub(crate) fn check_written(&self) -> Result<(), Failure> {
+        match self.unwritten.borrow().as_ref() {
+            Some(error) => Err(Failure::Io(format!(
+                "standard output: {}; what is printed there is not complete",
+                plain(error)
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Something the user should know that does not stop anything.
@@ -223,10 +242,10 @@ impl Report {
         self.to_terminal(lines);
     }
 
-    /// A line on standard error, beside the bar.
+    /// A line on standard error, beside the bar. Where that is closed or full, nobody can be told.
     fn to_terminal(&self, line: &str) {
         self.bar.borrow_mut().clear();
-        eprintln!("{line}");
+        let _gone = writeln!(io::stderr(), "{line}");
     }
 
     /// The end, with what was asked for: that is said in any case.
@@ -286,8 +305,9 @@ impl Report {
                 fields["code"] = said.into();
             }
             self.event("error", fields, "");
-        } else {
-            eprintln!("haulier: {failure}");
+        }
+        if !self.json || self.unwritten.borrow().is_some() {
+            self.to_terminal(&format!("haulier: {failure}"));
         }
     }
 
@@ -295,6 +315,15 @@ impl Report {
     pub(crate) fn waiting(&self, text: &str) {
         if self.has_bar() {
             self.draw(&Shown { amount: text.to_owned(), ..Shown::default() });
+        }
+    }
+
+    /// The other end does not answer, before anything is through.
+    pub(crate) fn silence(&self, fields: Value, text: &str) {
+        if self.has_bar() {
+            self.waiting(text);
+        } else if !self.has_screen() && self.is_progress_due() {
+            self.status("waiting", fields, text);
         }
     }
 

@@ -11,7 +11,7 @@ use haulier::file::Digest;
 use haulier::{Client, CloseCode, CloseReason, ConnectionConfig, Event};
 use haulier_files::giver::{GiverConfig, GiverEvent, Start};
 use haulier_files::messages::Request;
-use haulier_files::offer::{Content, Entry};
+use haulier_files::offer::Entry;
 use haulier_files::reason::{Fault, INTERRUPTED, NOT_ADMITTED, OVER_QUOTA, Reason};
 use haulier_files::session::{ClientLink, Giving};
 use serde_json::json;
@@ -29,6 +29,7 @@ use crate::lan;
 use crate::library;
 use crate::look::{self, Look};
 use crate::report::Report;
+use crate::silence::{self, Silence};
 use crate::trace::Traces;
 use crate::units::{count, in_millis, show_bytes, show_words};
 
@@ -83,6 +84,7 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
         client: &client,
         giving,
         patience,
+        silence: Silence::new(patience),
         report,
         stored: 0,
         failed: 0,
@@ -129,6 +131,7 @@ struct Sending<'a> {
     client: &'a Client,
     giving: Giving,
     patience: Duration,
+    silence: Silence,
     report: &'a Report,
     /// Files that are there, and that are not, the first with why.
     stored: u32,
@@ -165,18 +168,32 @@ impl Sending<'_> {
                 // Without a network the old socket is kept.
                 let _moved = self.client.rebind_if_moved();
             }
-            let progress = self.giving.progress(&link);
-            let has_pipe = has_pipe(self.giving.offer());
-            let (done, total) = share(&progress, has_pipe);
-            self.report.progress(done, total, || pace(&progress, has_pipe));
+            self.show(&link);
         }
+    }
+
+    fn show(&mut self, link: &ClientLink<'_>) {
+        let (client, silence) = (self.client, &mut self.silence);
+        silence.look(|| client.with_connection(silence::state));
+        let progress = self.giving.progress(link);
+        let has_pipe = has_pipe(self.giving.offer());
+        let fields = || {
+            let mut fields = json!({});
+            silence.add_to(&mut fields);
+            fields
+        };
+        let share = share(&progress, has_pipe);
+        self.report.transfer(share, fields, || pace(&progress, has_pipe, silence));
     }
 
     /// What became of files; whether that was the last.
     fn is_over(&mut self) -> Result<bool, Failure> {
         while let Some(event) = self.giving.poll_event() {
             match event {
-                GiverEvent::Stored { .. } => self.stored += 1,
+                GiverEvent::Stored { file } => {
+                    let entry = self.giving.offer().entry(file);
+                    self.stored += u32::from(entry.is_some_and(|it| !it.is_directory()));
+                }
                 GiverEvent::Refused { file, fault } | GiverEvent::Failed { file, fault } => {
                     self.failed += 1;
                     self.first_failure.get_or_insert((file, fault));
@@ -280,10 +297,7 @@ impl Sending<'_> {
         }
         let what = match offer.entries() {
             [entry] => entry.path.to_string(),
-            entries => {
-                let is_file = |it: &&Entry| it.content != Content::Directory;
-                count(entries.iter().filter(is_file).count() as u64)
-            }
+            _ => count(offer.files().into()),
         };
         let text = format!(
             "sent {what} ({}) in {:.3} s: verified and stored there{}{digest}",

@@ -4,17 +4,27 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use haulier::file::Digest;
-use haulier_files::offer::Content;
 use haulier_files::session::{Place, Taking};
 use haulier_files::writer::check_folder;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::failure::{Failure, plain};
 use crate::files;
+use crate::interrupt;
+use crate::report::Report;
+use crate::spool::Spool;
 use crate::units::count;
+
+/// How often a wait for the reader of a stream checks for Ctrl-C.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// After so long without a reader it is said that one is waited for.
+const WONDER: Duration = Duration::from_millis(500);
 
 /// Where `-o` leads.
 #[derive(Debug)]
@@ -23,7 +33,7 @@ pub(crate) enum Target {
     File(PathBuf),
     Folder(PathBuf),
     /// Standard output, a pipe or a device; and where its bytes are until they are verified.
-    Stream(PathBuf, TempDir),
+    Stream(PathBuf, Spool),
 }
 
 impl Target {
@@ -32,7 +42,7 @@ impl Target {
         let io = |error: io::Error| Failure::Io(plain(&error));
         let is_special = |about: fs::Metadata| !about.is_file() && !about.is_dir();
         if path.as_os_str() == "-" || fs::metadata(path).is_ok_and(is_special) {
-            return Ok(Self::Stream(path.to_owned(), tempfile::tempdir().map_err(io)?));
+            return Ok(Self::Stream(path.to_owned(), Spool::new().map_err(io)?));
         }
         let (is_there, has_slash) = (path.is_dir(), has_slash(path));
         let folder = if is_there { path } else { parent(path) };
@@ -98,7 +108,7 @@ impl Target {
         match self {
             Self::File(path) => Place::File(path.clone()),
             Self::Folder(path) => Place::Folder(path.clone()),
-            Self::Stream(_, folder) => Place::File(folder.path().join("stream")),
+            Self::Stream(_, spool) => Place::File(spool.file()),
         }
     }
 
@@ -144,15 +154,14 @@ impl Target {
                 (show_path(&path), format!("\nblake3 {}", digest.to_hex()))
             }
             (None, Self::File(path) | Self::Folder(path) | Self::Stream(path, _)) => {
-                let (files, folder) = (wanted.len(), show_path(path));
+                let is_file = |file: &&u32| {
+                    taking.offer().entry(**file).is_some_and(|entry| !entry.is_directory())
+                };
+                let files = wanted.iter().filter(is_file).count() as u64;
+                let folder = show_path(path);
                 fields["folder"] = json!(folder);
                 fields["files"] = json!(files);
                 fields["files_here"] = json!(here);
-                let is_file = |file: &&u32| {
-                    let entry = taking.offer().entry(**file);
-                    entry.is_some_and(|entry| entry.content != Content::Directory)
-                };
-                let files = wanted.iter().filter(is_file).count() as u64;
                 let what = match files {
                     0 => "empty directories, and no file,".into(),
                     files => count(files),
@@ -164,25 +173,90 @@ impl Target {
         }
     }
 
-    /// It is all here: a stream gets it.
-    pub(crate) fn commit(&self) -> io::Result<()> {
-        let Self::Stream(path, folder) = self else { return Ok(()) };
-        let mut file = File::open(folder.path().join("stream"))?;
-        if path.as_os_str() == "-" {
-            let mut stdout = io::stdout().lock();
-            io::copy(&mut file, &mut stdout)?;
-            return stdout.flush();
+    /// Whether what has come of an unfinished file stays, so that the same command goes on from there.
+    pub(crate) const fn keeps_unfinished(&self) -> bool {
+        !matches!(self, Self::Stream(..))
+    }
+
+    /// It is all here: a stream gets it. Its reader may be late, or slow; Ctrl-C ends the wait, for a thread of
+    /// its own does the waiting.
+    pub(crate) fn commit(&self, report: &Report) -> Result<(), Failure> {
+        let Self::Stream(path, spool) = self else { return Ok(()) };
+        let failed = |error: io::Error| Failure::Io(format!("{self}: {}", plain(&error)));
+        let (from, to) = (File::open(spool.file()).map_err(failed)?, path.clone());
+        let (said, steps) = mpsc::channel();
+        thread::spawn(move || {
+            // After Ctrl-C nobody listens.
+            let _gone = said.send(pour(from, &to, || drop(said.send(Ok(Poured::Open)))));
+        });
+        let (started, mut is_waiting) = (Instant::now(), true);
+        loop {
+            match steps.recv_timeout(LOOK_UP) {
+                Ok(Ok(Poured::Open)) => is_waiting = false,
+                Ok(Ok(Poured::All)) => return Ok(()),
+                Ok(Err(error)) => return Err(failed(error)),
+                Err(RecvTimeoutError::Timeout) if interrupt::requested() => {
+                    return Err(Failure::Unread(show_path(path)));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Failure::Internal("the thread that writes broke down".into()));
+                }
+            }
+            if is_waiting && started.elapsed() > WONDER {
+                is_waiting = false;
+                let text = format!("all is here; waiting for a reader of {self}");
+                report.status("waiting", json!({ "message": text }), &text);
+            }
         }
-        io::copy(&mut file, &mut File::options().write(true).open(path)?).map(|_| ())
     }
 }
 
-/// What is needed is not there.
+/// How far a stream is.
+enum Poured {
+    /// It has a reader.
+    Open,
+    All,
+}
+
+/// Copies a file into a stream. Opening a pipe waits for its reader.
+fn pour(mut from: File, to: &Path, on_open: impl FnOnce()) -> io::Result<Poured> {
+    if to.as_os_str() == "-" {
+        on_open();
+        let mut stdout = io::stdout().lock();
+        io::copy(&mut from, &mut stdout)?;
+        stdout.flush()?;
+    } else {
+        let mut to = File::options().write(true).open(to)?;
+        on_open();
+        io::copy(&mut from, &mut to)?;
+    }
+    Ok(Poured::All)
+}
+
+/// What is needed is not there: says how to make it, unless something else has the name.
 pub(crate) fn no_folder(path: &Path) -> Failure {
-    Failure::Io(format!(
-        "there is no directory {path}: `mkdir {path}` makes it",
-        path = path.display()
-    ))
+    let taken = path.ancestors().find(|part| part.symlink_metadata().is_ok() && !part.is_dir());
+    Failure::Io(match taken {
+        Some(taken) => format!(
+            "{} is no directory, so nothing can be put into it: choose another place",
+            taken.display()
+        ),
+        None => format!(
+            "there is no directory {}: `mkdir -p {}` makes it",
+            path.display(),
+            in_shell(&path.display().to_string())
+        ),
+    })
+}
+
+/// A word as a shell reads it.
+fn in_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 fn has_slash(path: &Path) -> bool {

@@ -61,7 +61,9 @@ impl Traces {
 
     fn open(args: &TraceArgs, vantage: VantagePoint, report: &Report) -> Result<Self, Failure> {
         if let Some(filter) = &args.log {
-            let lines = layer().with_writer(io::stderr).with_filter(filter.clone());
+            // What cannot be written there cannot be complained about there.
+            let lines = layer().with_writer(io::stderr).log_internal_errors(false);
+            let lines = lines.with_filter(filter.clone());
             // A program has one.
             let _first = tracing_subscriber::registry().with(lines).try_init();
         }

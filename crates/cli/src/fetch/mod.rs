@@ -16,6 +16,7 @@ use haulier_files::writer::Replace;
 use serde_json::json;
 use zeroize::Zeroizing;
 
+use self::outcome::Kept;
 use crate::access::{self, Access};
 use crate::args::{FetchArgs, PackArg};
 use crate::asking;
@@ -27,6 +28,7 @@ use crate::keys;
 use crate::lan;
 use crate::look::{self, Look};
 use crate::report::Report;
+use crate::silence::{self, Silence};
 use crate::target::Target;
 use crate::trace::Traces;
 use crate::units::in_millis;
@@ -221,6 +223,7 @@ struct Fetch<'a> {
     has_pipe: bool,
     /// The server does not have the connection any more.
     is_forgotten: bool,
+    silence: Silence,
     started: Instant,
 }
 
@@ -253,6 +256,7 @@ impl<'a> Fetch<'a> {
             first_failure,
             has_pipe,
             is_forgotten: false,
+            silence: Silence::new(patience),
             started: Instant::now(),
         }
     }
@@ -265,7 +269,8 @@ impl<'a> Fetch<'a> {
         loop {
             if interrupt::requested() {
                 self.taking.close(&link, INTERRUPTED, "");
-                return Err(Failure::Paused);
+                let keeps = self.kept() == Kept::Here;
+                return Err(if keeps { Failure::Paused } else { Failure::Interrupted });
             }
             if self.taking.is_full() {
                 files::wait_for_disk();
@@ -360,12 +365,14 @@ impl<'a> Fetch<'a> {
         self.taking.handle_event(&ClientLink(self.client), Event::Closed(reason.clone()));
         self.is_forgotten = *reason == CloseReason::ConnectionUnknown;
         match reason {
-            CloseReason::There { code, reason } => outcome::refused(*code, reason, &self.name),
-            CloseReason::Here(code) => outcome::broken(*code),
+            CloseReason::There { code, reason } => {
+                outcome::refused(*code, reason, &self.name, self.kept())
+            }
+            CloseReason::Here(code) => outcome::broken(*code, self.kept()),
             CloseReason::ConnectionUnknown => {
                 let what = "the server does not have this connection any more: it was restarted, or it \
-                            ended it; fetch again: what is here is kept";
-                Failure::peer(ErrorKind::Lost, what)
+                            ended it; fetch again";
+                Failure::peer(ErrorKind::Lost, format!("{what}{}", self.kept().as_reason()))
             }
             _ => self.stopped(),
         }
@@ -373,21 +380,37 @@ impl<'a> Fetch<'a> {
 
     fn stopped(&self) -> Failure {
         Failure::late(format!(
-            "{} stopped answering: nothing new for {} s; fetch again: what is here is kept",
+            "{} stopped answering: nothing new for {} s; fetch again{}",
             self.client.server(),
             self.patience.as_secs_f64(),
+            self.kept().as_reason(),
         ))
     }
 
+    fn kept(&self) -> Kept {
+        match self.target.is_some_and(Target::keeps_unfinished) {
+            true => Kept::Here,
+            false => Kept::Nothing,
+        }
+    }
+
     fn show(&mut self) {
+        let (client, silence) = (self.client, &mut self.silence);
+        silence.look(|| client.with_connection(silence::state));
         if self.taking.offer().is_empty() || self.target.is_none() {
+            if let Some(text) = silence.in_words() {
+                let mut fields = json!({});
+                silence.add_to(&mut fields);
+                self.report.silence(fields, &text);
+            }
             return;
         }
         let progress = self.taking.progress();
         let has_pipe = self.has_pipe;
-        let fields = || outcome::progress_fields(&progress, has_pipe, self.started.elapsed());
+        let fields =
+            || outcome::progress_fields(&progress, has_pipe, self.started.elapsed(), silence);
         let share = outcome::share(&progress, has_pipe);
-        self.report.transfer(share, fields, || outcome::pace(&progress, has_pipe));
+        self.report.transfer(share, fields, || outcome::pace(&progress, has_pipe, silence));
     }
 
     /// Lets the server know how it ended: it is sent three times, and needs no answer.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haulier::file::Digest;
-use haulier::{CloseCode, WireBytes};
+use haulier::{CloseCode, ErrorKind, WireBytes};
 use haulier_files::Progress;
 use haulier_files::listing::{self, Row};
 use haulier_files::offer::{Content, Offer};
@@ -11,8 +11,9 @@ use haulier_files::reason::{ANOTHER_FILE, BAD_OFFER, INTERRUPTED, NO_SUCH_FILE, 
 use serde_json::{Value, json};
 
 use super::Fetch;
-use crate::failure::{Failure, plain};
+use crate::failure::Failure;
 use crate::report::Pace;
+use crate::silence::Silence;
 use crate::units::{in_millis, show_bytes, show_words};
 
 /// From here on it is said what crossed the wire: less is mostly what every connection costs.
@@ -40,7 +41,7 @@ impl Fetch<'_> {
             self.report.answer(fields, &text);
             return Ok(());
         };
-        target.commit().map_err(|error| Failure::Io(plain(&error)))?;
+        target.commit(self.report)?;
         let progress = self.taking.progress();
         fields["bytes"] = json!(progress.wanted_bytes);
         for (name, bytes) in shares(&progress) {
@@ -65,9 +66,7 @@ impl Fetch<'_> {
     /// Whether each file that is wanted was here before.
     fn is_all_here(&self) -> bool {
         let offer = self.taking.offer();
-        let is_file = |file: &u32| {
-            offer.entry(*file).is_some_and(|entry| entry.content != Content::Directory)
-        };
+        let is_file = |file: &u32| offer.entry(*file).is_some_and(|entry| !entry.is_directory());
         self.here > 0 && self.taking.wanted().filter(is_file).count() == self.here as usize
     }
 
@@ -109,14 +108,21 @@ fn shares(progress: &Progress) -> [(&'static str, u64); 6] {
 
 /// What a line of progress has beside the bytes verified and wanted: when it was, in milliseconds since the
 /// program began to fetch.
-pub(super) fn progress_fields(progress: &Progress, has_pipe: bool, at: Duration) -> Value {
-    let remaining = progress.remaining.filter(|_| !has_pipe);
+pub(super) fn progress_fields(
+    progress: &Progress,
+    has_pipe: bool,
+    at: Duration,
+    silence: &Silence,
+) -> Value {
     let mut fields = json!({
         "ms": in_millis(at),
+        "bytes": progress.verified_bytes,
+        "unfinished_bytes": progress.unfinished_bytes,
         "files": progress.files_done,
         "bytes_per_second": progress.bytes_per_second,
-        "remaining_s": remaining.map(|left| left.as_secs_f64()),
+        "remaining_s": remaining(progress, has_pipe).map(|left| left.as_secs_f64()),
     });
+    silence.add_to(&mut fields);
     for (name, bytes) in shares(progress) {
         fields[name] = json!(bytes);
     }
@@ -160,16 +166,27 @@ pub(crate) fn has_pipe(offer: &Offer) -> bool {
 
 /// How much is through, and of how much; with a pipe that is not known.
 pub(crate) fn share(progress: &Progress, has_pipe: bool) -> (u64, Option<u64>) {
-    (progress.verified_bytes, (!has_pipe).then_some(progress.wanted_bytes))
+    let through = progress.verified_bytes.saturating_add(progress.unfinished_bytes);
+    (through, (!has_pipe).then_some(progress.wanted_bytes))
 }
 
-/// How fast it goes, how long the rest will take, and where the bytes came from.
-pub(crate) fn pace(progress: &Progress, has_pipe: bool) -> Pace {
-    let rate = format!("{}/s", show_bytes(progress.bytes_per_second));
+/// How long the rest takes; of a pipe nobody knows.
+fn remaining(progress: &Progress, has_pipe: bool) -> Option<Duration> {
+    progress.remaining.filter(|_| !has_pipe)
+}
+
+/// How fast it goes, how long the rest will take, and where the bytes came from; or that nothing comes.
+pub(crate) fn pace(progress: &Progress, has_pipe: bool, silence: &Silence) -> Pace {
+    let no_answer = silence.in_words();
+    let remaining = remaining(progress, has_pipe).filter(|_| no_answer.is_none());
+    let rate = match progress.bytes_per_second {
+        0 => String::new(),
+        rate => format!("{}/s", show_bytes(rate)),
+    };
     Pace {
-        rate: if progress.bytes_per_second > 0 { rate } else { String::new() },
+        rate: no_answer.unwrap_or(rate),
         is_measured: true,
-        remaining: progress.remaining.filter(|_| !has_pipe),
+        remaining,
         more: show_shares(progress),
         above: String::new(),
     }
@@ -190,32 +207,107 @@ pub(super) fn ended(code: CloseCode, reason: &str) -> Failure {
     })
 }
 
-/// The connection was closed here, because of what came.
-pub(super) fn broken(code: CloseCode) -> Failure {
-    Failure::Verification(match code {
-        CloseCode::BLOCK_DAMAGED => {
-            "what arrived is not what the server announced: its BLAKE3 differs; nothing of it was stored"
-                .into()
+/// What becomes of an unfinished file when a fetch ends early.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// It stays, and the same fetch goes on from there.
+    Here,
+    /// It was to be a stream, or only the list was asked for.
+    Nothing,
+}
+
+impl Kept {
+    /// Why to fetch again, at the end of a sentence that says so.
+    pub(super) const fn as_reason(self) -> &'static str {
+        match self {
+            Self::Here => ": what is here is kept",
+            Self::Nothing => "",
         }
-        _ => format!("the server broke the rules of the wire ({code})"),
-    })
+    }
+
+    /// The same at the end of another sentence.
+    const fn as_addition(self) -> &'static str {
+        match self {
+            Self::Here => "; what has arrived is kept",
+            Self::Nothing => "",
+        }
+    }
+}
+
+/// The connection was closed here, because of what came, or because too little came.
+pub(super) fn broken(code: CloseCode, kept: Kept) -> Failure {
+    let again = kept.as_reason();
+    match code {
+        // What a jump of this machine's clock looks like: the server is heard, and time has passed.
+        CloseCode::NO_PROGRESS => Failure::late(format!(
+            "nothing got through for too long, or the clock of this machine jumped; fetch again{again}"
+        )),
+        CloseCode::BLOCK_DAMAGED => Failure::Verification(
+            "what arrived is not what the server announced: its BLAKE3 differs; nothing of it was stored"
+                .into(),
+        ),
+        CloseCode::PROTOCOL | CloseCode::CREDIT | CloseCode::BLOCK_TOO_LARGE => {
+            Failure::Verification(format!("the server broke the rules of the wire ({code})"))
+        }
+        _ => Failure::peer(
+            ErrorKind::Lost,
+            format!("the connection was closed here ({code}); fetch again{again}"),
+        ),
+    }
 }
 
 /// The server closed: what it means for the user.
-pub(super) fn refused(code: CloseCode, reason: &str, name: &str) -> Failure {
+pub(super) fn refused(code: CloseCode, reason: &str, name: &str, kept: Kept) -> Failure {
     let words = show_words(reason);
     let said = if words.is_empty() { String::new() } else { format!(" ({words})") };
+    let kept = kept.as_addition();
     let text = match code {
         NO_SUCH_FILE if name.is_empty() => "there is no file there".into(),
         NO_SUCH_FILE => format!("there is no file {name:?} there; --list says which there are"),
         NOT_UNDERSTOOD => format!("the server does not understand the request{said}"),
         CloseCode::SHUTTING_DOWN | INTERRUPTED => {
-            "the server was shut down before the file was here; what has arrived is kept".into()
+            format!("the server was shut down before the file was here{kept}")
         }
-        CloseCode::NO_PROGRESS => {
-            "the server gave up: nothing got through for too long; what has arrived is kept".into()
+        CloseCode::NO_PROGRESS | CloseCode::TIMED_OUT => {
+            format!("the server gave up: nothing got through for too long{kept}")
         }
         _ => format!("the server closed the connection: {code}{said}"),
     };
     Failure::closed(code, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock that jumps by a day ends a transfer with "no progress" at this end.
+    #[test]
+    fn nothing_that_happens_here_is_blamed_on_the_server() {
+        let failure = broken(CloseCode::NO_PROGRESS, Kept::Here);
+        assert_eq!((failure.exit_code(), failure.kind()), (3, "timeout"));
+        assert!(failure.to_string().ends_with("fetch again: what is here is kept"), "{failure}");
+        for code in [CloseCode::RESOURCES, CloseCode::AEAD_LIMIT, CloseCode::TIMED_OUT] {
+            assert_eq!(broken(code, Kept::Here).exit_code(), 3, "{code}");
+        }
+        for code in [CloseCode::PROTOCOL, CloseCode::CREDIT, CloseCode::BLOCK_DAMAGED] {
+            assert_eq!(broken(code, Kept::Here).exit_code(), 4, "{code}");
+        }
+    }
+
+    /// Of a stream nothing is kept, and nothing else is said.
+    #[test]
+    fn nobody_is_promised_what_is_not_kept() {
+        let failures = |kept| {
+            [
+                broken(CloseCode::NO_PROGRESS, kept),
+                broken(CloseCode::RESOURCES, kept),
+                refused(CloseCode::SHUTTING_DOWN, "", "", kept),
+                refused(CloseCode::NO_PROGRESS, "", "", kept),
+            ]
+        };
+        for (here, nothing) in failures(Kept::Here).iter().zip(&failures(Kept::Nothing)) {
+            assert!(here.to_string().contains("kept"), "{here}");
+            assert!(!nothing.to_string().contains("kept"), "{nothing}");
+        }
+    }
 }

@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use haulier::{CloseCode, ConnectionId, Server, TokenClaims};
 use haulier_files::giver::GiverEvent;
-use haulier_files::offer::{Content, Entry};
+use haulier_files::offer::Entry;
 use haulier_files::reason::Fault;
 use haulier_files::session::{Giving, Inbox, ServerLink, Upload};
 use serde_json::json;
 
+use super::host::MAX_SILENCE;
 use crate::report::Report;
+use crate::silence::Silence;
 use crate::units::{count, in_millis, show_bytes, show_words};
 
 /// Whose files they are: what a quota counts by.
@@ -68,6 +70,8 @@ pub(super) struct Client {
     pub(super) is_done: bool,
     /// Datagrams that came from it, and since when there are no more.
     pub(super) heard: (u64, Instant),
+    /// The same where an answer is due, for people.
+    pub(super) silence: Silence,
     /// Since when it waits for another one that sends the same.
     pub(super) waits_since: Option<Instant>,
 }
@@ -89,6 +93,7 @@ impl Client {
             first_failure: None,
             is_done: false,
             heard: (0, since),
+            silence: Silence::new(MAX_SILENCE),
             waits_since: None,
         }
     }
@@ -125,7 +130,7 @@ impl Client {
                     // Of a pipe it is known at its end.
                     let size = entry.size().or_else(|| Some(giving.root_of(file)?.0));
                     self.files += 1;
-                    self.directories += u64::from(entry.content == Content::Directory);
+                    self.directories += u64::from(entry.is_directory());
                     self.bytes += size.unwrap_or(0);
                     report_sent(report, number, (entry, size.unwrap_or(0)), elapsed);
                 }

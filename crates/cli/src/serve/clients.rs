@@ -13,7 +13,6 @@ use haulier::{
 };
 use haulier_files::giver::{GiverConfig, Start};
 use haulier_files::messages::Request;
-use haulier_files::offer::{Content, Entry};
 use haulier_files::pool::{PoolHandle, Wake};
 use haulier_files::reason::{NO_SUCH_FILE, NOT_ADMITTED, NOT_UNDERSTOOD};
 use haulier_files::session::{Giving, ServerLink, Upload};
@@ -231,11 +230,7 @@ impl<'a> Clients<'a> {
             Answer::Files(_) if !client.is_get => "asks for the list".into(),
             Answer::Files(giving) => match giving.offer().entries() {
                 [entry] => format!("asks for {}", entry.path),
-                entries => {
-                    let is_file = |it: &&Entry| it.content != Content::Directory;
-                    let files = entries.iter().filter(is_file).count() as u64;
-                    format!("asks for {}", count(files))
-                }
+                _ => format!("asks for {}", count(giving.offer().files().into())),
             },
             Answer::Inbox(_) => "has files to send".into(),
             Answer::No(code, words) => {
@@ -311,14 +306,20 @@ impl<'a> Clients<'a> {
     /// The last line. Being interrupted is how serving ends, a failure only if a client was cut off.
     pub(super) fn conclude(self) -> Result<(), Failure> {
         if interrupt::requested() && self.cut_off > 0 {
-            let keeps = self.host.inbox.is_some();
-            return Err(if keeps { Failure::Paused } else { Failure::CutOff(self.cut_off) });
+            return Err(match (&self.host.inbox, self.host.target) {
+                (None, _) => Failure::CutOff(self.cut_off),
+                (_, Some(target)) if !target.keeps_unfinished() => Failure::Interrupted,
+                _ => Failure::Paused,
+            });
         }
         if let Some(target) = self.host.target {
             return self.received.conclude(target, self.host.is_once, self.report);
         }
         let mut fields = json!({
-            "ok": true, "clients": self.clients, "files": self.files, "bytes": self.bytes,
+            "ok": true,
+            "clients": self.clients,
+            "files": self.files - self.directories,
+            "bytes": self.bytes,
         });
         let mut text = String::new();
         if self.host.library.is_some() {

@@ -22,7 +22,7 @@ use crate::trace::Traces;
 
 /// The longest silence after which a client is taken for gone. What a client says counts, if that is less:
 /// the default of `fetch` and `send` is a minute.
-const MAX_SILENCE: Duration = Duration::from_secs(120);
+pub(super) const MAX_SILENCE: Duration = Duration::from_secs(120);
 
 /// Threads at work unless told otherwise: the files come from one disk, and one thread reads the events.
 const MAX_WORKERS: usize = 8;

@@ -164,7 +164,7 @@ impl Host<'_> {
             (_, true, false) => LetsIn::TicketsAndTokens,
             (_, false, _) => LetsIn::Tokens,
         };
-        let files = self.library.as_ref().map_or(0, |library| library.offer().len());
+        let files = self.library.as_ref().map_or(0, |library| library.offer().files());
         let record = Record {
             version: Some(Record::VERSION),
             lets_in: Some(lets_in),
@@ -265,7 +265,7 @@ fn only(offer: &Offer) -> Option<&Entry> {
 pub(super) fn show(offer: &Offer) -> String {
     let (mut files, mut bytes, mut is_any_pipe) = (0, 0_u64, false);
     for entry in offer.entries() {
-        files += u64::from(entry.content != Content::Directory);
+        files += u64::from(!entry.is_directory());
         bytes = bytes.saturating_add(entry.size().unwrap_or(0));
         is_any_pipe |= entry.content == Content::Stream;
     }

@@ -9,7 +9,6 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use haulier::{CloseCode, ConnectionId};
-use haulier_files::offer::Content;
 use haulier_files::reason::{DONE, INTERRUPTED, NOT_ADMITTED, NOT_STORED};
 use haulier_files::session::{ServerLink, Upload};
 use haulier_files::taker::TakerEvent;
@@ -18,10 +17,11 @@ use serde_json::json;
 use super::client::{Answer, Client, Sender};
 use super::clients::Clients;
 use super::show;
-use crate::failure::{Failure, plain};
+use crate::failure::Failure;
 use crate::fetch::outcome::{has_pipe, pace, share, show_shares};
 use crate::files;
 use crate::report::Report;
+use crate::silence;
 use crate::target::{Target, show_path};
 use crate::units::{count, in_millis, show_bytes, show_words};
 
@@ -164,7 +164,7 @@ impl Clients<'_> {
                     let bytes: u64 =
                         taking.offer().entries().iter().filter_map(|it| it.size()).sum();
                     let fields = json!({
-                        "client": number, "files": taking.offer().len(), "bytes": bytes,
+                        "client": number, "files": taking.offer().files(), "bytes": bytes,
                     });
                     let what = show_words(&show(taking.offer()));
                     self.report.event("offered", fields, &format!("client {number} sends {what}"));
@@ -175,9 +175,9 @@ impl Clients<'_> {
                     let (bytes, root) = taking.root_of(file).unwrap_or_default();
                     let (bytes, name) = (entry.size().unwrap_or(bytes), entry.path.as_str());
                     client.files += 1;
-                    client.directories += u64::from(entry.content == Content::Directory);
+                    client.directories += u64::from(entry.is_directory());
                     client.bytes += bytes;
-                    self.received.files += 1;
+                    self.received.files += u64::from(!entry.is_directory());
                     self.received.bytes += bytes;
                     let text = format!(
                         "client {number}: {} is here ({}) after {:.3} s",
@@ -251,14 +251,21 @@ impl Clients<'_> {
         if self.host.target.is_none() || !self.host.is_once {
             return;
         }
-        for client in self.here.values_mut() {
+        for (id, client) in &mut self.here {
             if let Answer::Inbox(upload) = &mut client.answer
                 && upload.is_admitted()
             {
+                let (server, silence) = (self.server, &mut client.silence);
+                silence.look(|| server.with_connection(*id, silence::state));
                 let progress = upload.progress();
                 let has_pipe = has_pipe(upload.taking().offer());
-                let (done, total) = share(&progress, has_pipe);
-                self.report.progress(done, total, || pace(&progress, has_pipe));
+                let fields = || {
+                    let mut fields = json!({ "bytes": progress.verified_bytes });
+                    silence.add_to(&mut fields);
+                    fields
+                };
+                let share = share(&progress, has_pipe);
+                self.report.transfer(share, fields, || pace(&progress, has_pipe, silence));
             }
         }
     }
@@ -291,7 +298,7 @@ impl Received {
         if let Some(failure) = failure {
             return Err(failure);
         }
-        target.commit().map_err(|error| Failure::Io(plain(&error)))?;
+        target.commit(report)?;
         let progress = upload.progress();
         let mut fields = json!({
             "ok": true,

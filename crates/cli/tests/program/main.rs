@@ -6,7 +6,8 @@
 //! * `inbox`: `serve --inbox`: quotas, several clients, what goes on where it was;
 //! * `failures`: what cannot be done is refused, with the right code and a sentence that helps;
 //! * `signals`: Ctrl-C and sudden death, in the middle of everything;
-//! * `disk`: full disks;
+//! * `disk`: full disks; `ends`: signals in pairs, outputs that are full or closed, what is left behind;
+//! * `shown`: what is said of a dark path and of a slow link, and what counts as a file;
 //! * `demo`, `soak_bench`, `bench_grid`, `bench_crowd`, `bench_join`, `bench_links`, `bench_recorded`,
 //!   `inspect`, of captures too: the commands of these names;
 //! * `serve`, `serve_failures`: the same for `serve` and `fetch`; `serve_hostile`: servers that lie;
@@ -41,6 +42,8 @@ mod bench_recorded;
 mod demo;
 #[cfg(target_os = "linux")]
 mod disk;
+#[cfg(target_os = "linux")]
+mod ends;
 mod failures;
 mod help;
 mod inbox;
@@ -61,6 +64,8 @@ mod serve;
 mod serve_failures;
 mod serve_hostile;
 mod shell;
+#[cfg(unix)]
+mod shown;
 #[cfg(unix)]
 mod signals;
 mod soak_bench;

@@ -96,6 +96,13 @@ impl Program {
         rest.unwrap_or_else(|| panic!("no line {start:?}\n{}", self.said()))
     }
 
+    /// The first line of standard error that is as wanted, waited for.
+    #[cfg(unix)]
+    pub fn error_line(&self, wanted: impl Fn(&str) -> bool) -> String {
+        let line = self.err.line(|line| wanted(line).then(|| line.to_owned()));
+        line.unwrap_or_else(|| panic!("no such line\n{}", self.said()))
+    }
+
     /// Waits for the end.
     pub fn finish(mut self) -> Finished {
         let status = wait_until(|| self.child.try_wait().unwrap());
