@@ -12,10 +12,12 @@ use haulier_files::tree_cache::TreeCache;
 use crate::failure::Failure;
 use crate::report::Report;
 
-/// Looks at all of it; what cannot be served is said at once. `rename` is the name of the only one.
+/// Looks at all of it; what cannot be served is said at once. `rename` is the name of the only one. With
+/// `hashes_anew` nothing that was kept of a file is believed.
 pub(crate) fn load(
     paths: &[PathBuf],
     rename: Option<&str>,
+    hashes_anew: bool,
     report: &Report,
 ) -> Result<Library, Failure> {
     let mut names = BTreeSet::new();
@@ -35,6 +37,7 @@ pub(crate) fn load(
         named.push((name, path.clone()));
     }
     let cache = TreeCache::user_folder().map_or_else(TreeCache::beside, TreeCache::with_fallback);
+    let cache = if hashes_anew { cache.without_trust() } else { cache };
     let library = Library::load(&named, cache);
     let library = library.map_err(|error| Failure::Usage(error.to_string()))?;
     if let [first, ..] = library.skipped() {

@@ -13,11 +13,11 @@ use haulier_files::giver::{GiverConfig, GiverEvent, Start};
 use haulier_files::messages::Request;
 use haulier_files::offer::Entry;
 use haulier_files::reason::{Fault, INTERRUPTED, NOT_ADMITTED, OVER_QUOTA, Reason};
-use haulier_files::session::{ClientLink, Giving};
+use haulier_files::session::{ClientLink, Giving, Library};
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use crate::access;
+use crate::access::{self, Access};
 use crate::args::SendArgs;
 use crate::asking;
 use crate::details;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     if args.name.is_some() && paths.len() != 1 {
         return Err(Failure::Usage("--name is for one file: there are several".into()));
     }
-    let library = Arc::new(library::load(&paths, args.name.as_deref(), report)?);
+    let library = Arc::new(library::load(&paths, args.name.as_deref(), args.checksum, report)?);
     let mut access = match &args.connect.lan.lan {
         Some(Some(server)) => lan::find(server, &args.connect, PEER, report)?,
         _ => access::find(&ticket, &args.connect, PEER, report)?,
@@ -64,9 +64,33 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
         .with_urgency(args.urgency.into())
         .with_max_block_bytes(0);
     Traces::of_client(&args.connect.trace, &mut access.connect, report)?;
+    let Some(failure) = attempt(args, &access, &library, report)? else { return Ok(()) };
+    // A pipe can be read once.
+    if has_pipe(&library.offer()) {
+        return Err(failure);
+    }
+    report.warning(
+        "a file is not what it was when it was hashed: it is sent once more, as it is now",
+    );
+    match attempt(args, &access, &library, report) {
+        Ok(None) => Ok(()),
+        Err(Failure::Paused) => Err(Failure::Paused),
+        // As of a token that was used: why there was a second time says more.
+        Ok(Some(_)) | Err(_) => Err(failure),
+    }
+}
+
+/// Sends all of it. Comes back with a failure if a file has changed meanwhile: the library has looked at it
+/// again, so that another attempt may end otherwise.
+fn attempt(
+    args: &SendArgs,
+    access: &Access,
+    library: &Arc<Library>,
+    report: &Report,
+) -> Result<Option<Failure>, Failure> {
     let started = Instant::now();
-    details::request(&access, report);
-    let client = asking::join_patiently(&access, args.connect.answer(), report)?;
+    details::request(access, report);
+    let client = asking::join_patiently(access, args.connect.answer(), report)?;
     let connect = started.elapsed();
     let pool = files::disk_pool(client.waker())?;
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
@@ -75,7 +99,7 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     details::connected(&client, report);
     let _look =
         Look::start(&args.look, client.clone(), format!("to {addr}").as_str().into(), report)?;
-    let Some(giving) = Giving::new(&library, pool.handle(), GiverConfig::new(Start::WhenAsked), "")
+    let Some(giving) = Giving::new(library, pool.handle(), GiverConfig::new(Start::WhenAsked), "")
     else {
         return Err(Failure::Usage("nothing in there can be sent".into()));
     };
@@ -89,14 +113,18 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
         stored: 0,
         failed: 0,
         first_failure: None,
+        has_changed: false,
     };
     let outcome = send.until_done();
     let times = (connect, started.elapsed());
     report.finish_bar();
     details::ended(&client, &send.giving.progress(&ClientLink(&client)), report);
     send.say_goodbye();
-    outcome?;
-    send.conclude(times)
+    match outcome {
+        Err(failure) if send.has_changed => Ok(Some(failure)),
+        Err(failure) => Err(failure),
+        Ok(()) => send.conclude(times).map(|()| None),
+    }
 }
 
 /// What to send, and where.
@@ -137,6 +165,7 @@ struct Sending<'a> {
     stored: u32,
     failed: u32,
     first_failure: Option<(u32, Fault)>,
+    has_changed: bool,
 }
 
 impl Sending<'_> {
@@ -196,6 +225,7 @@ impl Sending<'_> {
                 }
                 GiverEvent::Refused { file, fault } | GiverEvent::Failed { file, fault } => {
                     self.failed += 1;
+                    self.has_changed |= fault.reason == Reason::Changed;
                     self.first_failure.get_or_insert((file, fault));
                 }
                 GiverEvent::Done => {

@@ -266,6 +266,14 @@ impl Giver {
         self.go_on();
     }
 
+    /// A block cannot be sent after all: its file is another one now.
+    pub(crate) fn handle_unsendable(&mut self, tag: BlockTag, fault: Fault) {
+        if let Some(file) = tag.file() {
+            self.fail(file, fault);
+        }
+        self.go_on();
+    }
+
     /// All of a block has arrived.
     pub fn handle_block_sent(&mut self, now: Instant, tag: BlockTag) {
         if tag == BlockTag::Offer {

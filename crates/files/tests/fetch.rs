@@ -2,10 +2,12 @@
 
 use std::error::Error;
 use std::path::Path;
+use std::time::Duration;
 use std::{fs, thread};
 
 use haulier::{ErrorKind, Server, ServerConfig, ServerCredentials, Ticket};
 use haulier_files::Only;
+use haulier_files::reason::Reason;
 use haulier_files::session::{Fetch, FetchError, Library, Place, Serving};
 use haulier_files::tree_cache::TreeCache;
 
@@ -89,6 +91,35 @@ fn a_file_is_no_place_for_several() -> Outcome<()> {
         let error = fetch.run(ticket, |_| ()).unwrap_err();
         assert!(error.to_string().contains("precious is no directory for the files"), "{error}");
         assert_eq!(fs::read(&precious)?, b"mine");
+        Ok(())
+    })
+}
+
+/// A file that is edited in place while it is served ended every fetch until the server was started again.
+/// The first that finds it ends with that; the next gets what is there now, whether the change shows in its
+/// size and time or not.
+#[test]
+fn a_file_that_changes_while_it_is_served_is_looked_at_again() -> Outcome<()> {
+    use std::os::unix::fs::FileExt as _;
+    let folder = tempfile::tempdir()?;
+    with_maps(folder.path(), |ticket| {
+        let served = folder.path().join("served/maps/a");
+        let mut places = (0..).map(|at| folder.path().join(format!("fetched-{at}")));
+        for (edit, is_silent) in [("two", true), ("another", false), ("the end", true)] {
+            let file = fs::File::options().write(true).open(&served)?;
+            let time = file.metadata()?.modified()?;
+            file.write_all_at(edit.as_bytes(), 0)?;
+            file.set_modified(if is_silent { time } else { time + Duration::from_secs(1) })?;
+            let place = places.next().ok_or("a place")?;
+            let error = Fetch::new("maps/a", Place::File(place.clone())).run(ticket, |_| ());
+            let Err(FetchError::File { fault, .. }) = error else {
+                return Err(format!("{edit}: {error:?}").into());
+            };
+            assert_eq!(fault.reason, Reason::Changed, "{edit}");
+            assert!(!place.exists());
+            Fetch::new("maps/a", Place::File(place.clone())).run(ticket, |_| ())?;
+            assert_eq!(fs::read_to_string(place)?, edit);
+        }
         Ok(())
     })
 }

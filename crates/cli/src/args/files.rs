@@ -184,6 +184,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, requires = "files")]
     pub(crate) name: Option<String>,
 
+    /// Hash the files anew, and trust no BLAKE3 that was kept of them. By default one is trusted while size,
+    /// times and inode of the file are those that it had, which shows all but what a disk damages by itself.
+    #[arg(long, requires = "files")]
+    pub(crate) checksum: bool,
+
     /// Let clients send files into this directory (`haulier send`). Whoever is let in may send; files that
     /// are there are kept.
     #[arg(long, value_name = "DIR", requires = "most", help_heading = "Inbox")]
@@ -366,6 +371,11 @@ pub(crate) struct SendArgs {
     /// The name to send it under, if it is one: by default its own, and "stdin" of a pipe.
     #[arg(long)]
     pub(crate) name: Option<String>,
+
+    /// Hash the files anew, and trust no BLAKE3 that was kept of them. By default one is trusted while size,
+    /// times and inode of the file are those that it had, which shows all but what a disk damages by itself.
+    #[arg(long)]
+    pub(crate) checksum: bool,
 
     /// The most to send in bits per second, headers included. Without it there is no limit: what the link
     /// has is found out.

@@ -9,7 +9,7 @@ use haulier::{Client, CloseCode, CloseReason, ConnectionConfig, Delivery, ErrorK
 use haulier_files::Only;
 use haulier_files::offer::Content;
 use haulier_files::pool::PoolHandle;
-use haulier_files::reason::{self, Fault, INTERRUPTED, NOT_STORED};
+use haulier_files::reason::{self, Fault, INTERRUPTED, NOT_STORED, Reason};
 use haulier_files::session::{ClientLink, Place, Taking};
 use haulier_files::taker::{Ask, TakerConfig, TakerEvent};
 use haulier_files::writer::Replace;
@@ -64,33 +64,76 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
         .with_delivery(Delivery::Chunks)
         .with_max_block_bytes(MAX_BLOCK_BYTES);
     Traces::of_client(&args.connect.trace, &mut access.connect, report)?;
-    let (mut is_again, mut came_at) = (false, Instant::now());
+    attempts(args, &mut access, target.as_ref(), &name, report)
+}
+
+/// Fetches all of it: once more if a file changed while it was served, and as often as a server that was
+/// started again sends more of it.
+fn attempts(
+    args: &FetchArgs,
+    access: &mut Access,
+    target: Option<&Target>,
+    name: &str,
+    report: &Report,
+) -> Result<(), Failure> {
+    let mut last_data_at = Instant::now();
+    let (mut is_again, mut changed) = (false, None);
     loop {
-        let fetched = attempt(args, &mut access, target.as_ref(), &name, is_again, report)?;
-        let Attempted::Forgotten { failure, is_any_here } = fetched else { return Ok(()) };
-        if is_any_here {
-            came_at = Instant::now();
+        let Err(Failed { failure, cause }) = attempt(args, access, target, name, is_again, report)
+        else {
+            return Ok(());
+        };
+        match cause {
+            Cause::Restarted { has_data } => {
+                if has_data {
+                    last_data_at = Instant::now();
+                }
+                if last_data_at.elapsed() > args.connect.patience() {
+                    return Err(failure);
+                }
+                is_again = true;
+                let text = "the server was started again: joining anew, with what is here";
+                report.status("again", json!({ "message": text }), text);
+            }
+            Cause::Changed if changed.is_none() => {
+                let text =
+                    "a file changed while it was served: it is fetched once more, as it is now";
+                report.warning(text);
+                changed = Some(failure);
+            }
+            Cause::Changed | Cause::Other => {
+                let was_stopped = matches!(failure, Failure::Paused | Failure::Interrupted);
+                // The first failure says more than that of a token that is used a second time.
+                return Err(changed.filter(|_| !was_stopped).unwrap_or(failure));
+            }
         }
-        if came_at.elapsed() > args.connect.patience() {
-            return Err(failure);
-        }
-        is_again = true;
-        let text = "the server was started again: joining anew, with what is here";
-        report.status("again", json!({ "message": text }), text);
     }
 }
 
-/// How an attempt ended that did not fail.
-enum Attempted {
-    Over,
-    /// The server does not have the connection any more. Another one goes on with what is here.
-    Forgotten {
-        failure: Failure,
-        is_any_here: bool,
-    },
+/// How an attempt failed.
+struct Failed {
+    failure: Failure,
+    cause: Cause,
 }
 
-/// Joins, and fetches what is not here.
+/// Whether another attempt may end otherwise.
+enum Cause {
+    /// The server does not have the connection any more. `has_data` if this attempt received any.
+    Restarted {
+        has_data: bool,
+    },
+    /// A file changed while the server sent it, which then hashes it again.
+    Changed,
+    Other,
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        Self { failure, cause: Cause::Other }
+    }
+}
+
+/// Joins, and fetches what is not here. `is_again` if a connection before this one was lost.
 fn attempt(
     args: &FetchArgs,
     access: &mut Access,
@@ -98,7 +141,7 @@ fn attempt(
     name: &str,
     is_again: bool,
     report: &Report,
-) -> Result<Attempted, Failure> {
+) -> Result<(), Failed> {
     let config = config(args, access, target, name, is_again)?;
     access.connect.request = config.request().map_or_else(Vec::new, |request| request.to_bytes());
     let started = Instant::now();
@@ -119,11 +162,8 @@ fn attempt(
     details::connected(&client, report);
     let _look =
         Look::start(&args.look, client.clone(), format!("from {addr}").as_str().into(), report)?;
-    let replace = if args.force || matches!(target, Some(Target::Stream(..))) {
-        Replace::File
-    } else {
-        Replace::Never
-    };
+    let is_stream = matches!(target, Some(Target::Stream(..)));
+    let replace = if args.force || is_stream { Replace::File } else { Replace::Never };
     let mut fetch = Fetch::new(&client, pool.handle(), config, target, replace, args, report);
     let outcome = fetch.until_done();
     let times = (connect, started.elapsed());
@@ -131,12 +171,8 @@ fn attempt(
     details::ended(&client, &fetch.taking.progress(), report);
     fetch.say_goodbye(outcome.is_err());
     match outcome {
-        Err(failure) if fetch.is_forgotten => {
-            let is_any_here = fetch.taking.progress().wire_bytes > 0;
-            Ok(Attempted::Forgotten { failure, is_any_here })
-        }
-        Err(failure) => Err(failure),
-        Ok(()) => fetch.conclude(times).map(|()| Attempted::Over),
+        Err(failure) => Err(Failed { failure, cause: fetch.cause() }),
+        Ok(()) => Ok(fetch.conclude(times)?),
     }
 }
 
@@ -221,6 +257,8 @@ struct Fetch<'a> {
     failed: u32,
     first_failure: Option<(u32, Fault)>,
     has_pipe: bool,
+    /// A file changed while the server sent it.
+    has_changed: bool,
     /// The server does not have the connection any more.
     is_forgotten: bool,
     silence: Silence,
@@ -255,6 +293,7 @@ impl<'a> Fetch<'a> {
             failed,
             first_failure,
             has_pipe,
+            has_changed: false,
             is_forgotten: false,
             silence: Silence::new(patience),
             started: Instant::now(),
@@ -341,6 +380,7 @@ impl<'a> Fetch<'a> {
                 TakerEvent::Here { .. } => self.here += 1,
                 TakerEvent::Failed { file, fault } => {
                     self.failed += 1;
+                    self.has_changed |= fault.reason == Reason::Changed;
                     self.first_failure.get_or_insert((file, fault));
                 }
                 TakerEvent::Again { .. } => {
@@ -375,6 +415,18 @@ impl<'a> Fetch<'a> {
                 Failure::peer(ErrorKind::Lost, format!("{what}{}", self.kept().as_reason()))
             }
             _ => self.stopped(),
+        }
+    }
+
+    /// Why it failed, as far as another attempt depends on it. A stream has one try: its reader waits.
+    fn cause(&mut self) -> Cause {
+        let is_stream = matches!(self.target, Some(Target::Stream(..)));
+        if self.is_forgotten {
+            Cause::Restarted { has_data: self.taking.progress().wire_bytes > 0 }
+        } else if self.has_changed && !is_stream {
+            Cause::Changed
+        } else {
+            Cause::Other
         }
     }
 

@@ -69,7 +69,9 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
     }
     let library = match args.files.is_empty() {
         true => None,
-        false => Some(Arc::new(library::load(&args.files, args.name.as_deref(), report)?)),
+        false => {
+            Some(Arc::new(library::load(&args.files, args.name.as_deref(), args.checksum, report)?))
+        }
     };
     let replace = if args.force { Replace::File } else { Replace::Never };
     let most = args.most.unwrap_or(u64::MAX);

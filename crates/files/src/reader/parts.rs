@@ -4,8 +4,9 @@
 //! A chunk has one value in its part and another in its file, because BLAKE3 counts from the start of each.
 //! So it is hashed twice, while it is in memory once.
 //!
-//! The invariant: [`FileHasher::root`] is the root of the one version that all parts were read of; what was
-//! in no part is read for it.
+//! The invariant: [`FileHasher::root`] is the root of one version of the file, which was there from the first
+//! value on that it knows. What was in no part is read for it; and after any change that the system shows
+//! (ctime too, which no program can set back) all of it is read again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +14,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::ahead::read_spans;
-use super::source::SourceFile;
+use super::source::{FileVersion, SourceFile};
 use crate::chunks::{CHUNK_BYTES, chunk_count, chunk_range};
 use crate::errors::{Change, ReadError};
 use haulier_proto::connection::{BlockTree, ChunkValue};
@@ -21,9 +22,14 @@ use haulier_proto::connection::{BlockTree, ChunkValue};
 /// Chunks that are hashed at a time in the background: 4 ms, so that who makes a part waits no longer.
 const CHUNKS_AT_ONCE: usize = 16;
 
+/// How often a file is read for its root if something of it changes meanwhile, its mode or a link to it.
+const MAX_READS: u32 = 3;
+
 /// The values of a file's chunks, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub struct FileHasher {
+    /// Of which version they are.
+    version: Option<FileVersion>,
     values: BTreeMap<u32, ChunkValue>,
     /// All chunks before this one are known.
     next: u32,
@@ -40,6 +46,7 @@ impl FileHasher {
         file: &SourceFile,
         part: Range<u64>,
     ) -> Result<BlockTree, ReadError> {
+        self.follow(file)?;
         let length = file.version().bytes;
         let first = part.start / CHUNK_BYTES as u64;
         hash_ranges(file, &[part], |index, bytes| {
@@ -58,6 +65,7 @@ impl FileHasher {
         file: &SourceFile,
         part: Range<u64>,
     ) -> Result<Vec<Bytes>, ReadError> {
+        self.follow(file)?;
         let length = file.version().bytes;
         let first = part.start / CHUNK_BYTES as u64;
         let mut chunks = Vec::new();
@@ -79,6 +87,7 @@ impl FileHasher {
     /// # Errors
     /// [`ReadError`].
     pub(crate) fn hash_next(&mut self, file: &SourceFile) -> Result<bool, ReadError> {
+        self.follow(file)?;
         let length = file.version().bytes;
         let chunks = chunk_count(length);
         let mut buffer = vec![0; CHUNK_BYTES];
@@ -111,16 +120,31 @@ impl FileHasher {
         let length = file.version().bytes;
         let chunks = chunk_count(length);
         let mut buffer = vec![0; CHUNK_BYTES];
-        for index in 0..chunks {
-            if self.values.contains_key(&index) {
-                continue;
+        for _ in 0..MAX_READS {
+            self.follow(file)?;
+            for index in 0..chunks {
+                if !self.values.contains_key(&index) {
+                    self.hash(file, index, &mut buffer)?;
+                }
             }
-            self.hash(file, index, &mut buffer)?;
+            if self.follow(file)? {
+                let values = self.values.range(..chunks).map(|(_, value)| *value).collect();
+                return BlockTree::from_values(length, values)
+                    .map_err(|_| ReadError::changed(file.path(), Change::Bytes));
+            }
         }
+        Err(ReadError::changed(file.path(), Change::Written))
+    }
+
+    /// Whether the file is still what its values are of. If not, nothing is known of it any more.
+    fn follow(&mut self, file: &SourceFile) -> Result<bool, ReadError> {
         file.check()?;
-        let values = self.values.range(..chunks).map(|(_, value)| *value).collect();
-        BlockTree::from_values(length, values)
-            .map_err(|_| ReadError::changed(file.path(), Change::Bytes))
+        let now = file.version_now()?;
+        let is_same = self.version == Some(now);
+        if !is_same {
+            *self = Self { version: Some(now), ..Self::default() };
+        }
+        Ok(is_same)
     }
 }
 

@@ -10,6 +10,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::OFlags;
 
@@ -26,21 +27,26 @@ use crate::system;
 pub struct FileVersion {
     /// Its length.
     pub bytes: u64,
-    /// Its time of change, in nanoseconds since 1970.
+    /// Its time of change, in nanoseconds since 1970. Programs can set it back.
     pub modified_ns: i64,
+    /// When the system last changed anything of it, its bytes or its times (ctime): nobody can set that.
+    pub changed_ns: i64,
     /// Its number on its disk.
     pub inode: u64,
 }
 
 impl FileVersion {
     pub(crate) fn of(metadata: &Metadata) -> Self {
-        let nanoseconds =
-            i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
-        let modified_ns = i64::try_from(nanoseconds).unwrap_or_default();
-        Self { bytes: metadata.len(), modified_ns, inode: metadata.ino() }
+        Self {
+            bytes: metadata.len(),
+            modified_ns: in_nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+            changed_ns: in_nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+            inode: metadata.ino(),
+        }
     }
 
-    /// What another version differs in, if it does.
+    /// What another version differs in, if it does. A file that only got another name, mode or link has
+    /// another `changed_ns`, and is the same: whether its bytes are, their hashes say.
     pub fn change_to(&self, now: &Self) -> Option<Change> {
         if now.bytes != self.bytes {
             return Some(if now.bytes < self.bytes { Change::Shorter } else { Change::Longer });
@@ -50,6 +56,11 @@ impl FileVersion {
         }
         (now.modified_ns != self.modified_ns).then_some(Change::Written)
     }
+}
+
+fn in_nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
+    let all = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+    i64::try_from(all).unwrap_or_default()
 }
 
 /// What a path leads to.
@@ -82,6 +93,7 @@ pub struct SourceFile {
     path: PathBuf,
     file: File,
     version: FileVersion,
+    opened_ns: i64,
     mode: Mode,
     has_holes: bool,
 }
@@ -100,6 +112,8 @@ impl SourceFile {
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(io)?;
         let metadata = file.metadata().map_err(io)?;
         refuse(&metadata)?;
+        let opened = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let opened_ns = i64::try_from(opened.as_nanos()).unwrap_or_default();
         let version = FileVersion::of(&metadata);
         if version.bytes > MAX_TREE_BYTES {
             return Err(ReadError::TooLong { path: path.to_owned(), bytes: version.bytes });
@@ -107,7 +121,7 @@ impl SourceFile {
         let mode = Mode::of_unix(metadata.permissions().mode());
         // Blocks of 512 bytes, on every file system.
         let has_holes = metadata.blocks().saturating_mul(512) < version.bytes;
-        Ok(Self { path: path.to_owned(), file, version, mode, has_holes })
+        Ok(Self { path: path.to_owned(), file, version, opened_ns, mode, has_holes })
     }
 
     /// Where it was opened.
@@ -123,6 +137,24 @@ impl SourceFile {
     /// What it was when it was opened.
     pub const fn version(&self) -> &FileVersion {
         &self.version
+    }
+
+    /// What it is now.
+    pub(crate) fn version_now(&self) -> Result<FileVersion, ReadError> {
+        let metadata = self.file.metadata().map_err(|error| ReadError::io(&self.path, error))?;
+        Ok(FileVersion::of(&metadata))
+    }
+
+    /// When it was opened, by the system's clock, in nanoseconds since 1970.
+    pub(crate) const fn opened_ns(&self) -> i64 {
+        self.opened_ns
+    }
+
+    /// As if it had been opened so much later.
+    #[cfg(test)]
+    pub(crate) fn opened_later(mut self, by: std::time::Duration) -> Self {
+        self.opened_ns += i64::try_from(by.as_nanos()).unwrap();
+        self
     }
 
     /// Who may read, write and run it.
@@ -156,8 +188,7 @@ impl SourceFile {
 
     /// Whether it is still what it was when it was opened.
     pub fn check(&self) -> Result<(), ReadError> {
-        let metadata = self.file.metadata().map_err(|error| ReadError::io(&self.path, error))?;
-        match self.version.change_to(&FileVersion::of(&metadata)) {
+        match self.version.change_to(&self.version_now()?) {
             Some(change) => Err(ReadError::changed(&self.path, change)),
             None => Ok(()),
         }

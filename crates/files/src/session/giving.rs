@@ -323,10 +323,9 @@ impl Giving {
                 let tree = self.blocks.get(&tag).and_then(|sent| sent.tree.clone());
                 let index = index(file);
                 self.jobs.run(move || {
-                    let read = open(&library, index).and_then(|file| {
-                        let expected = tree.as_ref().map(|tree| (tree, chunk_at(offset)));
-                        read_spans(&file, &spans, expected).map_err(|error| error.fault())
-                    });
+                    let expected = tree.as_ref().map(|tree| (tree, chunk_at(offset)));
+                    let read = library
+                        .read(index, tree.as_ref(), |_, file| read_spans(file, &spans, expected));
                     Answer::Read { tag, offset, read }
                 });
             }
@@ -344,9 +343,8 @@ impl Giving {
             GiverAction::MakePieces { tag, file, spans } => {
                 let index = index(file);
                 self.jobs.run(move || {
-                    let made = open(&library, index).and_then(|file| {
-                        let tree = hash_spans(&file, &spans).map_err(|error| error.fault())?;
-                        Ok((Made::Pieces, Some(tree)))
+                    let made = library.read(index, None, |_, file| {
+                        Ok((Made::Pieces, Some(hash_spans(file, &spans)?)))
                     });
                     Answer::Made { tag, made }
                 });
@@ -385,7 +383,8 @@ impl Giving {
             BlockSource::Memory(bytes) => (Block::new(tag.to_u64(), bytes), None),
             BlockSource::Disk { .. } => {
                 let Some(tree) = self.trees.remove(&tag).or_else(|| self.tree_of_file(tag)) else {
-                    return self.giver.close(CloseCode::SHUTTING_DOWN, "a tree is lost");
+                    // The file was found to be another one after it was offered.
+                    return self.giver.handle_unsendable(tag, Reason::Changed.into());
                 };
                 (Block::from_source(tag.to_u64(), tree.clone()), Some(tree))
             }
@@ -404,16 +403,13 @@ impl Giving {
         }
     }
 
-    /// Of a file that was offered with its root the tree is known, and is kept.
+    /// Of a file that was offered with its root the tree is known, unless it is another file now.
     fn tree_of_file(&self, tag: BlockTag) -> Option<BlockTree> {
-        let (BlockTag::Whole { file, .. }, files) = (tag, &self.files) else { return None };
-        self.library.tree(*files.get(file as usize)?).ok()
+        let BlockTag::Whole { file, .. } = tag else { return None };
+        let tree = self.library.file(*self.files.get(file as usize)?)?.known_tree()?;
+        let offered = self.giver.offer().entry(file)?.root();
+        offered.is_none_or(|root| root == tree.digest()).then_some(tree)
     }
-}
-
-fn open(library: &Library, index: usize) -> Result<Arc<crate::reader::SourceFile>, Fault> {
-    let served = library.file(index).ok_or(Reason::Unreadable)?;
-    served.file().map_err(|error| error.fault())
 }
 
 fn make_part(
@@ -423,11 +419,11 @@ fn make_part(
     max_bytes: u64,
 ) -> Result<(Made, Option<BlockTree>), Fault> {
     library.note_part();
-    let file = open(library, index)?;
-    let end = file.version().bytes.min(offset.saturating_add(max_bytes)).max(offset);
-    let served = library.file(index).ok_or(Reason::Unreadable)?;
-    let tree = served.hasher().hash_part(&file, offset..end).map_err(|error| error.fault())?;
-    Ok((Made::Part { length: end - offset }, Some(tree)))
+    library.read(index, None, |served, file| {
+        let end = file.version().bytes.min(offset.saturating_add(max_bytes)).max(offset);
+        let tree = served.hasher().hash_part(file, offset..end)?;
+        Ok((Made::Part { length: end - offset }, Some(tree)))
+    })
 }
 
 /// Which chunk of its block begins here.

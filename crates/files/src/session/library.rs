@@ -3,8 +3,9 @@
 //! Files up to 64 MiB are hashed when the library is loaded, 1 GiB of them at most. Of larger ones the tree
 //! is in the cache, or they go in parts, and what was found out is kept for the next client.
 //!
-//! The invariant: what is served is the version of each file that was there when the library was loaded. One
-//! that differs ends with `changed`.
+//! The invariant: what is served of a file is the version that was there when it was last looked at: when the
+//! library was loaded, or when a read of it found something else. That read ends with `changed`, nothing
+//! that was known of the file counts any more, and who asks next is offered what is there now.
 
 use std::collections::HashMap;
 use std::fs;
@@ -79,9 +80,7 @@ pub struct Library {
 #[derive(Debug)]
 pub(super) struct Served {
     path: PathBuf,
-    /// None of a directory.
-    version: Option<FileVersion>,
-    open: Option<Arc<SourceFile>>,
+    is_kept_open: bool,
     known: Mutex<Known>,
     hasher: Mutex<FileHasher>,
     pipe: Option<PipeSource>,
@@ -94,8 +93,12 @@ struct PipeSource {
     was_taken: AtomicBool,
 }
 
+/// What is known of a file, all of it of one version.
 #[derive(Debug, Default)]
 struct Known {
+    /// None of a directory.
+    version: Option<FileVersion>,
+    open: Option<Arc<SourceFile>>,
     tree: Option<BlockTree>,
     recipe: Option<Recipe>,
 }
@@ -148,7 +151,7 @@ impl Library {
     /// because they are hashed with that. What cannot be read is found when it is sent.
     pub fn hash_rest(&self) {
         for (index, served) in self.files.iter().enumerate() {
-            if served.version.is_some() && self.hash_in_background(served).is_ok() {
+            if served.known().version.is_some() && self.hash_in_background(served).is_ok() {
                 drop(self.tree_of_parts(index));
             }
         }
@@ -194,26 +197,69 @@ impl Library {
 
     /// The tree of a file, hashed if it is not known.
     pub(super) fn tree(&self, index: usize) -> Result<BlockTree, Fault> {
-        let served = self.file(index).ok_or(Reason::Unreadable)?;
-        if let Some(tree) = served.known().tree.clone() {
+        if let Some(tree) = self.file(index).ok_or(Reason::Unreadable)?.known_tree() {
             return Ok(tree);
         }
-        let file = served.file().map_err(|error| error.fault())?;
-        let tree = hash_file(&file, 2, &HashProgress::default()).map_err(|error| error.fault())?;
-        self.learn(index, &file, &tree);
-        Ok(tree)
+        self.read(index, None, |_, file| {
+            let tree = hash_file(file, 2, &HashProgress::default())?;
+            self.learn(index, file, &tree);
+            Ok(tree)
+        })
     }
 
     /// The tree of a file of which parts were hashed already.
     pub(super) fn tree_of_parts(&self, index: usize) -> Result<BlockTree, Fault> {
-        let served = self.file(index).ok_or(Reason::Unreadable)?;
-        if let Some(tree) = served.known().tree.clone() {
+        if let Some(tree) = self.file(index).ok_or(Reason::Unreadable)?.known_tree() {
             return Ok(tree);
         }
-        let file = served.file().map_err(|error| error.fault())?;
-        let tree = served.hasher().root(&file).map_err(|error| error.fault())?;
-        self.learn(index, &file, &tree);
-        Ok(tree)
+        self.read(index, None, |served, file| {
+            let tree = served.hasher().root(file)?;
+            self.learn(index, file, &tree);
+            Ok(tree)
+        })
+    }
+
+    /// Reads something of a file. If it is not what it was, or not what this tree says, all that is known
+    /// of it is forgotten, and it is offered as it is now.
+    pub(super) fn read<T>(
+        &self,
+        index: usize,
+        tree: Option<&BlockTree>,
+        read: impl FnOnce(&Served, &SourceFile) -> Result<T, ReadError>,
+    ) -> Result<T, Fault> {
+        let served = self.file(index).ok_or(Reason::Unreadable)?;
+        let done = served.file().and_then(|file| read(served, &file));
+        if let Err(ReadError::Changed { .. }) = &done {
+            self.look_again(index, served, tree);
+        }
+        done.map_err(|error| error.fault())
+    }
+
+    /// Forgets what is known of a file, if this tree is that or the file is another version; then its entry
+    /// is made anew. A file that is gone stays in the offer, and is looked for when it is asked for.
+    fn look_again(&self, index: usize, served: &Served, tree: Option<&BlockTree>) {
+        *served.hasher() = FileHasher::default();
+        let Ok(file) = SourceFile::open(&served.path) else { return };
+        let (version, mode) = (*file.version(), file.mode());
+        {
+            let mut known = served.known();
+            let is_known = |tree: &BlockTree| {
+                known.tree.as_ref().is_some_and(|known| known.digest() == tree.digest())
+            };
+            if known.version == Some(version) && !tree.is_some_and(is_known) {
+                return;
+            }
+            let open = served.is_kept_open.then(|| Arc::new(file));
+            *known = Known { version: Some(version), open, tree: None, recipe: None };
+        }
+        self.cache.forget(&served.path);
+        self.change_entry(index, |entry| {
+            entry.content = Content::Sized(version.bytes);
+            (entry.modified_ns, entry.mode) = (version.modified_ns, mode);
+        });
+        if version.bytes <= MAX_HASHED_BYTES {
+            drop(self.tree(index));
+        }
     }
 
     pub(super) fn recipe(&self, index: usize) -> Result<Recipe, Fault> {
@@ -222,11 +268,14 @@ impl Library {
             return Ok(recipe);
         }
         let file = served.file().map_err(|error| error.fault())?;
-        let pieces = cut_file(&file).map_err(|error| error.fault())?;
+        let pieces = self.read(index, None, |_, file| cut_file(file))?;
         let recipe = Recipe::new(pieces)
             .map_err(|error| Fault::new(Reason::Unreadable, &error.to_string()))?;
         let tree = {
             let mut known = served.known();
+            if known.version.is_none_or(|version| version.change_to(file.version()).is_some()) {
+                return Ok(recipe);
+            }
             known.recipe = Some(recipe.clone());
             known.tree.clone()
         };
@@ -241,20 +290,27 @@ impl Library {
         let Some(served) = self.file(index) else { return };
         let recipe = {
             let mut known = served.known();
+            // Somebody found that it has changed meanwhile.
+            if known.version.is_none_or(|version| version.change_to(file.version()).is_some()) {
+                return;
+            }
             known.tree = Some(tree.clone());
             known.recipe.clone()
         };
         self.keep(file, tree, recipe.as_ref());
+        self.change_entry(index, |entry| entry.content = known_content(tree));
+    }
+
+    /// Whoever asks from now on is offered a file in this way.
+    fn change_entry(&self, index: usize, change: impl Fn(&mut Entry)) {
         let mut offer = self.offer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut entries = offer.entries().to_vec();
-        for entry in &mut entries {
-            if self.index(&entry.path) == Some(index) {
-                entry.content = known_content(tree);
-            }
+        for entry in entries.iter_mut().filter(|entry| self.index(&entry.path) == Some(index)) {
+            change(entry);
         }
-        // The same paths and sizes are in the same order.
-        if let Ok(learnt) = Offer::new(entries) {
-            *offer = Arc::new(learnt);
+        // The same paths cannot collide.
+        if let Ok(changed) = Offer::new(entries) {
+            *offer = Arc::new(changed);
         }
     }
 
@@ -270,9 +326,12 @@ impl Served {
     fn new(path: &Path, file: Option<SourceFile>, is_kept_open: bool) -> Self {
         Self {
             path: path.to_owned(),
-            version: file.as_ref().map(|file| *file.version()),
-            open: file.filter(|_| is_kept_open).map(Arc::new),
-            known: Mutex::default(),
+            is_kept_open,
+            known: Mutex::new(Known {
+                version: file.as_ref().map(|file| *file.version()),
+                open: file.filter(|_| is_kept_open).map(Arc::new),
+                ..Known::default()
+            }),
             hasher: Mutex::default(),
             pipe: None,
         }
@@ -292,14 +351,18 @@ impl Served {
         }
     }
 
-    /// The file as it was when it was loaded.
+    /// The file as it was when it was last looked at.
     pub(super) fn file(&self) -> Result<Arc<SourceFile>, ReadError> {
-        if let Some(file) = &self.open {
-            return Ok(Arc::clone(file));
+        let (open, version) = {
+            let known = self.known();
+            (known.open.clone(), known.version)
+        };
+        if let Some(file) = open {
+            return Ok(file);
         }
         let file = SourceFile::open(&self.path)?;
         let changed = |change| ReadError::changed(&self.path, change);
-        match &self.version {
+        match &version {
             Some(version) => match version.change_to(file.version()) {
                 None => Ok(Arc::new(file)),
                 Some(change) => Err(changed(change)),
@@ -332,7 +395,8 @@ impl Served {
         if bytes > MAX_HASHED_BYTES {
             if let Some(cached) = cache.load(&*self.file()?, draw) {
                 entry.content = known_content(&cached.tree);
-                *self.known() = Known { tree: Some(cached.tree), recipe: cached.recipe };
+                let mut known = self.known();
+                (known.tree, known.recipe) = (Some(cached.tree), cached.recipe);
             }
         } else if bytes <= *left {
             *left -= bytes;

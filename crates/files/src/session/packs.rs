@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use haulier_proto::connection::BlockTree;
 
-use super::library::Library;
+use super::library::{Library, Served};
 use crate::chunks::CHUNK_BYTES;
 use crate::errors::ReadError;
 use crate::giver::Made;
@@ -114,26 +114,35 @@ impl PackedPart {
     /// Reads and packs it, if it pays.
     pub(super) fn make(&self, library: &Library) -> Result<(Made, Option<BlockTree>), Fault> {
         let served = library.file(self.index).ok_or(Reason::Unreadable)?;
-        let file = served.file().map_err(|error| error.fault())?;
-        let read = |error: ReadError| error.fault();
-        let size = file.version().bytes;
-        let part = self.offset..size.min(self.offset.saturating_add(self.max_bytes));
         let tree = served.known_tree();
         let mut packer =
             Packer::new().map_err(|error| Fault::new(Reason::Other, &error.to_string()))?;
+        library.read(self.index, tree.as_ref(), |served, file| {
+            self.pack(served, file, tree.as_ref(), &mut packer)
+        })
+    }
+
+    fn pack(
+        &self,
+        served: &Served,
+        file: &SourceFile,
+        tree: Option<&BlockTree>,
+        packer: &mut Packer,
+    ) -> Result<(Made, Option<BlockTree>), ReadError> {
+        let size = file.version().bytes;
+        let part = self.offset..size.min(self.offset.saturating_add(self.max_bytes));
         let is_auto = self.packing == Packing::Auto;
-        if is_auto && self.is_first && !pays_for(&file, &mut packer).map_err(read)? {
+        if is_auto && self.is_first && !pays_for(file, packer)? {
             return Ok((Made::Unpacked, None));
         }
-        let chunks: Vec<Bytes> = match &tree {
-            Some(tree) => read_known(&file, tree, part.clone()),
-            None => served.hasher().read_part(&file, part.clone()),
-        }
-        .map_err(read)?;
+        let chunks: Vec<Bytes> = match tree {
+            Some(tree) => read_known(file, tree, part.clone()),
+            None => served.hasher().read_part(file, part.clone()),
+        }?;
         let length = part.end.saturating_sub(part.start);
         let first = chunks.get(..FIRST_CHUNKS).unwrap_or(&chunks);
         if is_auto && !packer.pays(first) {
-            let tree = hash_spans(&file, &[part]).map_err(read)?;
+            let tree = hash_spans(file, &[part])?;
             return Ok((Made::Part { length }, Some(tree)));
         }
         let packed: Vec<Bytes> = chunks.iter().map(|chunk| packer.pack(chunk)).collect();

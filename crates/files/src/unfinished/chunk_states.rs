@@ -64,7 +64,8 @@ impl Chunks {
         if state == State::Missing && !self.pages.contains_key(&number) {
             return;
         }
-        let page = self.pages.entry(number).or_insert_with(|| Box::new([NOTHING; PAGE_CHUNKS as usize]));
+        let page =
+            self.pages.entry(number).or_insert_with(|| Box::new([NOTHING; PAGE_CHUNKS as usize]));
         let before = std::mem::replace(&mut page[place], (value, state)).1;
         self.present -= u32::from(before != State::Missing);
         self.present += u32::from(state != State::Missing);
@@ -107,9 +108,10 @@ impl Chunks {
 
     /// Those that are here.
     pub(super) fn present(&self) -> Ranges {
-        let chunks = self.pages.iter().flat_map(|(number, page)| {
-            (u64::from(number * PAGE_CHUNKS)..).zip(page.iter())
-        });
+        let chunks = self
+            .pages
+            .iter()
+            .flat_map(|(number, page)| (u64::from(number * PAGE_CHUNKS)..).zip(page.iter()));
         let present = chunks.filter(|(_, (_, state))| *state != State::Missing);
         present.map(|(index, _)| index..index + 1).collect()
     }
@@ -141,7 +143,11 @@ mod tests {
         chunks.forget(77);
         chunks.forget(1 << 30);
         assert_eq!((chunks.pages.len(), chunks.present, chunks.count()), (3, 3, u32::MAX));
-        assert!(chunks.present().iter().eq([0..1, 1 << 20..(1 << 20) + 1, 0xffff_fffe..0xffff_ffff]));
+        assert!(chunks.present().iter().eq([
+            0..1,
+            1 << 20..(1 << 20) + 1,
+            0xffff_fffe..0xffff_ffff
+        ]));
         assert_eq!((chunks.values(1), chunks.values(2)), (Some(vec![value]), None));
         assert!(chunks.is_any_missing() && chunks.emptied().has_nothing());
     }
