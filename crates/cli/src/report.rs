@@ -242,7 +242,7 @@ impl Report {
         self.to_terminal(lines);
     }
 
-    /// A line on standard error, beside the bar. Where that is closed or full, nobody can be told.
+    /// A line on standard error, beside the bar. It is lost if that is closed or full.
     fn to_terminal(&self, line: &str) {
         self.bar.borrow_mut().clear();
         let _gone = writeln!(io::stderr(), "{line}");

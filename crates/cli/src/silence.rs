@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use haulier::proto::connection::Connection;
 use serde_json::{Value, json};
 
-/// Silence that is worth a word. Pauses of a radio are shorter, and an end that waits for an answer asks again
-/// each second.
-const WORTH_A_WORD: Duration = Duration::from_secs(3);
+/// The shortest silence that is reported. Pauses of a radio are shorter, and an end that waits for an answer
+/// asks again each second.
+const REPORTED: Duration = Duration::from_secs(3);
 
 /// How often the connection is asked.
 const LOOK: Duration = Duration::from_millis(100);
@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// What is known of the other end's silence.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Silence {
-    /// After so long the connection ends.
+    /// The silence that ends the connection.
     patience: Duration,
     /// Datagrams that came, and since when there are no more.
     heard: u64,
@@ -50,12 +50,12 @@ impl Silence {
         self.is_answer_due = is_answer_due;
     }
 
-    /// How long it is, if that is worth a word.
+    /// Its length, if it is long enough to be reported.
     fn length(&self, now: Instant) -> Option<Duration> {
-        Some(now.duration_since(self.since)).filter(|it| *it >= WORTH_A_WORD && self.is_answer_due)
+        Some(now.duration_since(self.since)).filter(|it| *it >= REPORTED && self.is_answer_due)
     }
 
-    /// What a person is told.
+    /// The sentence for a person.
     pub(crate) fn in_words(&self) -> Option<String> {
         self.length(Instant::now()).map(|length| self.words(length))
     }
@@ -65,7 +65,7 @@ impl Silence {
         format!("no answer for {seconds} s, giving up at {most} s")
     }
 
-    /// What a program is told.
+    /// Adds the same to a line of JSON.
     pub(crate) fn add_to(&self, fields: &mut Value) {
         if let Some(length) = self.length(Instant::now()) {
             fields["no_answer_s"] = json!(length.as_secs());

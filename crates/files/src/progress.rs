@@ -1,10 +1,10 @@
 //! Progress that people can believe: what is verified, where it came from, how fast, and how long it will
 //! take.
 //!
-//! The rate is that of the last three seconds, and counts what is here of unfinished chunks: on a slow link a
+//! The rate is that of the last three seconds, and counts the bytes of unfinished chunks: on a slow link a
 //! chunk takes longer than that. The estimate is shown after one second, counts down with the clock, and
 //! follows what is measured by at most a tenth a second: it settles, and does not jump. One that is far too
-//! short is not shown, and after three seconds it begins anew; without a rate there is none.
+//! short is not shown, and after three seconds it begins anew; without a rate there is no estimate.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -27,8 +27,8 @@ const CHANGE_PER_SECOND: f64 = 0.1;
 /// The same in seconds for a short estimate: a tenth of nearly nothing would never get there.
 const MIN_CHANGE_PER_SECOND: f64 = 0.5;
 
-/// An estimate is far too short if what is measured is more than so many times as long and so many seconds
-/// longer: the path became another one. Less than that is a pause, or another rate that is soon followed.
+/// An estimate is far too short if the measured time is longer than this many times the estimate and these
+/// seconds: the path became another one. Less than that is a pause, or another rate that is soon followed.
 const FAR_TIMES: f64 = 3.0;
 const FAR_SECONDS: f64 = 5.0;
 
@@ -77,7 +77,7 @@ pub(crate) struct Meter {
     /// Of the last three seconds: when how many bytes had been verified in all.
     points: VecDeque<(Instant, u64)>,
     verified: u64,
-    /// The most that had come at once: these, and those of unfinished chunks.
+    /// The maximum of these and those of unfinished chunks together.
     bytes: u64,
     estimate: Option<(Instant, f64)>,
     /// Since when the estimate is far too short.
@@ -91,13 +91,13 @@ impl Meter {
         Self { started, newest, points, verified, bytes, estimate: None, far_since: None }
     }
 
-    /// So many more bytes came and are verified.
+    /// These bytes came, and are verified.
     pub(crate) fn add(&mut self, now: Instant, bytes: u64) {
         self.verified = self.verified.saturating_add(bytes);
         self.reach(now, self.verified);
     }
 
-    /// So many bytes of unfinished chunks are here. They are counted when they come, and not again when they
+    /// The bytes of unfinished chunks that are here. They are counted when they come, and not again when they
     /// are verified.
     pub(crate) fn set_unfinished(&mut self, now: Instant, bytes: u64) {
         self.reach(now, self.verified.saturating_add(bytes));
@@ -108,8 +108,8 @@ impl Meter {
         self.bytes - self.verified
     }
 
-    /// So many bytes had come at once. The time begins with the first, also after a pause: the handshake before
-    /// it, what is looked for on the disk, and a dark path say nothing of the rest.
+    /// Raises the bytes to this number. The time begins with the first of them, also after a pause: a
+    /// handshake, a look at the disk and a dark path say nothing of the rest.
     fn reach(&mut self, now: Instant, bytes: u64) {
         if bytes <= self.bytes {
             return;
@@ -149,7 +149,8 @@ impl Meter {
     pub(crate) fn remaining(&mut self, now: Instant, left_bytes: u64) -> Option<Duration> {
         let rate = self.rate(now);
         if left_bytes == 0 {
-            return Some(Duration::ZERO);
+            // Before anything came, nothing may be wanted yet.
+            return (self.bytes > 0).then_some(Duration::ZERO);
         }
         if rate <= 0.0 || now.since(self.started) < FIRST_ESTIMATE {
             self.estimate = None;
@@ -317,6 +318,11 @@ mod tests {
             }
         }
         assert!(shown > 4_000, "an estimate for 40 of the 47 s: {shown}");
+    }
+
+    #[test]
+    fn before_anything_came_no_end_is_promised() {
+        assert_eq!(Meter::new(at(0)).remaining(at(2_000), 0), None);
     }
 
     /// A dark path: nothing is promised, and afterwards the pause says nothing of the rate.

@@ -254,7 +254,7 @@ impl Taker {
     /// How far it is.
     pub fn progress(&mut self, now: Instant) -> Progress {
         let left = self.progress.wanted_bytes.saturating_sub(self.progress.verified_bytes);
-        // Of what came packed, and of what is no file, it is not known how many bytes of files it is.
+        // Packed bytes, and those of lists, are not as many bytes of files.
         self.progress.unfinished_bytes = self.meter.unfinished().min(left);
         let left = left - self.progress.unfinished_bytes;
         self.progress.bytes_per_second = self.meter.rate(now) as u64;
@@ -262,7 +262,7 @@ impl Taker {
         self.progress
     }
 
-    /// So many bytes of chunks are here that are not whole: for the progress.
+    /// The bytes that are here of chunks that are not whole: for the progress.
     pub fn handle_unfinished(&mut self, now: Instant, bytes: u64) {
         if self.turn == Turn::Taking {
             self.meter.set_unfinished(now, bytes);

@@ -170,7 +170,7 @@ pub(crate) fn share(progress: &Progress, has_pipe: bool) -> (u64, Option<u64>) {
     (through, (!has_pipe).then_some(progress.wanted_bytes))
 }
 
-/// How long the rest takes; of a pipe nobody knows.
+/// How long the rest takes; of a pipe that is not known.
 fn remaining(progress: &Progress, has_pipe: bool) -> Option<Duration> {
     progress.remaining.filter(|_| !has_pipe)
 }

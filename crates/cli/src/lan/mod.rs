@@ -57,7 +57,7 @@ pub(crate) fn list(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     say_list(&heard, wait, report)
 }
 
-/// What is there; if nothing is, that is a failure with an exit code of its own, for scripts.
+/// Prints the list. An empty one is a failure with an exit code of its own, for scripts.
 fn say_list(heard: &Heard, wait: Duration, report: &Report) -> Result<(), Failure> {
     if heard.wanted.is_empty() {
         return Err(Failure::Negative(nobody(wait)));

@@ -1,6 +1,6 @@
-//! How a command ends when something beside it goes wrong: signals in pairs, readers that are not there, outputs
-//! that are full or closed, folders that cannot be read. Nothing is left behind, and the exit code says what
-//! happened.
+//! How a command ends when something beside it goes wrong: signals in pairs, readers that are not there,
+//! outputs that are full or closed, folders that cannot be read. No temporary file stays, and the exit code is
+//! the right one.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -175,19 +175,19 @@ fn what_was_asked_for_and_cannot_be_written_is_a_failure() {
         assert!(run.stderr.contains("standard output: no space left on device"), "{}", run.what);
     }
     assert_eq!(dir.read("out"), b"a world");
-    // Who reads no further, as `head` does, wants no more.
+    // A reader that leaves, as `head` does, has all that it wants.
     let mut command = Command::new(HAULIER);
     command.args(["fetch", &server.ticket, "--list"]).stdout(closed_pipe());
     assert_eq!(command.stderr(Stdio::null()).status().unwrap().code(), Some(0));
 }
 
-/// A drop box: its owner lets others put files in, and not see what is there.
+/// A drop box: others may put files in, and may not list it.
 #[test]
 fn a_folder_that_may_be_written_and_not_read_gets_its_file() {
     let dir = Dir::new();
     let server = serve(&[&dir.file("in", b"a world")]);
     let inbox = dir.dir("inbox");
-    // Root may read everything: it takes the part of somebody else, who has to find all of this.
+    // Root may read everything, so it becomes another user, which has to find the program.
     let program = dir.path("haulier");
     fs::copy(HAULIER, &program).unwrap();
     dir.set_mode("haulier", 0o755);

@@ -6,7 +6,7 @@
 //! * `inbox`: `serve --inbox`: quotas, several clients, what goes on where it was;
 //! * `failures`: what cannot be done is refused, with the right code and a sentence that helps;
 //! * `signals`: Ctrl-C and sudden death, in the middle of everything;
-//! * `disk`: full disks; `ends`: signals in pairs, outputs that are full or closed, what is left behind;
+//! * `disk`: full disks; `ends`: signals in pairs, outputs that are full or closed, temporary files;
 //! * `shown`: what is said of a dark path and of a slow link, and what counts as a file;
 //! * `demo`, `soak_bench`, `bench_grid`, `bench_crowd`, `bench_join`, `bench_links`, `bench_recorded`,
 //!   `inspect`, of captures too: the commands of these names;

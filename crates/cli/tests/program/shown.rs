@@ -9,8 +9,8 @@ fn has_bytes(event: &Value) -> bool {
     event["bytes"].as_u64() > Some(0)
 }
 
-/// A server that is stopped is a path that went dark: that is said long before the patience is over, and no end
-/// is promised.
+/// A server that is stopped is a path that went dark: that is said long before the patience is over, without
+/// an estimate.
 #[test]
 fn an_end_that_does_not_answer_is_said_within_seconds() {
     let dir = Dir::new();

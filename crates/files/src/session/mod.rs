@@ -89,7 +89,7 @@ pub trait Link {
     fn provide_chunk(&self, block: BlockHandle, index: u32, chunk: Bytes);
     /// How much of a block that is being sent the other end has; 0 of one that is gone.
     fn arrived_bytes(&self, block: BlockHandle) -> u64;
-    /// How much is here of chunks that are not whole. Where it is not known, the progress goes by chunks.
+    /// Bytes that are here of chunks that are not whole; 0 where that is not known.
     fn unfinished_bytes(&self) -> u64 {
         0
     }

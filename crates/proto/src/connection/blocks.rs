@@ -80,8 +80,8 @@ impl Connection {
         Some(BlockProgress { tag, done: received, length })
     }
 
-    /// Bytes that have arrived of chunks that are not whole and verified yet, in all blocks being received. On
-    /// a slow link a chunk takes seconds, in which this alone says that something comes.
+    /// Bytes that have arrived of chunks that are not whole and verified yet, in all blocks being received.
+    /// On a slow link a chunk takes seconds, in which this alone says that something comes.
     #[must_use]
     pub fn unfinished_bytes(&self) -> u64 {
         self.blocks_in.as_ref().map_or(0, |it| it.blocks.unfinished_bytes())
