@@ -146,6 +146,31 @@ def bar(folder):
         server.wait()
 
 
+def dark(folder):
+    """A path that goes dark is said on the line of the bar, in place of a rate and an end that nobody knows."""
+    path = os.path.join(folder, "world")
+    with open(path, "wb") as file:
+        file.write(os.urandom(60_000_000))
+    server = subprocess.Popen(
+        [PROGRAM, "serve", "--open", "--bind", "127.0.0.1:0", "--rate", "16M", path],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )
+    try:
+        address = re.search(r" at (\S+):", server.stderr.readline())[1]
+        out = os.path.join(folder, "out")
+        _, see, end = shown_by("fetch", address, "--open", "-o", out)
+        see("ETA 0:")
+        server.send_signal(signal.SIGSTOP)
+        see("no answer for 4 s, giving up at 60 s")
+        server.send_signal(signal.SIGCONT)
+        see("ETA 0:")
+        end()
+        print("dark: said")
+    finally:
+        server.kill()
+        server.wait()
+
+
 def shown_by(*arguments):
     """What a command of the program shows on a terminal."""
     return on_terminal(PROGRAM, *arguments, env=os.environ)
@@ -204,5 +229,7 @@ with tempfile.TemporaryDirectory() as place:
     pages(place)
 with tempfile.TemporaryDirectory() as place:
     bar(place)
+with tempfile.TemporaryDirectory() as place:
+    dark(place)
 demos()
 silence()

@@ -46,6 +46,22 @@ fn two_signals_at_once_leave_no_spool() {
     assert!(dir.names("tmp").is_empty(), "{:?}", dir.names("tmp"));
 }
 
+/// The sender may go on with a file; a stream begins anew.
+#[test]
+fn an_interrupted_receiver_of_a_stream_promises_nothing() {
+    let dir = Dir::new();
+    let file = dir.file("in", &data(8_000_000));
+    let args = ["recv", "--json", "--bind", "127.0.0.1:0", "-o", "-"];
+    let recv = Program::spawn(Command::new(HAULIER).args(args));
+    let ticket = recv.event("listening")["ticket"].as_str().unwrap().to_owned();
+    let send = Program::start(&["send", "--json", &file, &ticket, "--rate", "4M"]);
+    recv.event_where("progress", has_bytes);
+    recv.signal("INT");
+    let message = recv.finish().error(130);
+    assert!(!message.contains("goes on"), "{message}");
+    send.finish().error(3);
+}
+
 #[test]
 fn two_signals_at_once_tell_the_clients_of_a_server() {
     let dir = Dir::new();
