@@ -59,6 +59,21 @@ fn a_slow_link_has_a_rate_before_its_first_chunk() {
 }
 
 #[test]
+fn a_receiver_says_that_its_sender_is_silent() {
+    let dir = Dir::new();
+    let serving = recv(&["-o", &dir.path("out")]);
+    let file = dir.file("in", &data(8_000_000));
+    let send = Program::start(&["send", &file, &serving.ticket, "--rate", "4M"]);
+    serving.program.event_where("progress", has_bytes);
+    send.signal("STOP");
+    let is_dark = |event: &Value| event["no_answer_s"].as_u64() >= Some(3);
+    let dark = serving.program.event_where("progress", is_dark);
+    assert_eq!(dark["gives_up_s"], 120.0, "{dark}");
+    send.signal("CONT");
+    serving.program.finish().done();
+}
+
+#[test]
 fn empty_directories_are_no_files() {
     let dir = Dir::new();
     dir.dir("maps");

@@ -20,12 +20,13 @@ fn a_map_shows_what_is_on_the_way_what_arrived_and_what_is_missing() {
     let world = Block::new(8, vec![5; 600_000]);
     lan.peer().send_block(&world).unwrap();
     assert_eq!(lan.client(0).receiving_map(8), None, "nothing was announced");
-    let (mut sent, mut seen) = (0, [0; 3]);
+    let (mut sent, mut seen, mut unfinished) = (0, [0; 3], 0);
     while lan.client(0).receiving().is_none_or(|it| it.done < 400_000) {
         lan.run_with(1, |way, _| {
             sent += usize::from(way == Way::Down(0));
             way != Way::Down(0) || sent % 6 != 0
         });
+        unfinished = unfinished.max(lan.client(0).unfinished_bytes());
         if let (Some(out), Some(home)) = (lan.peer().sending_map(8), lan.client(0).receiving_map(8))
         {
             assert_eq!((out.tag, out.chunks, home.tag, home.chunks), (8, 3, 8, 3));
@@ -40,7 +41,9 @@ fn a_map_shows_what_is_on_the_way_what_arrived_and_what_is_missing() {
         }
     }
     assert!(seen.iter().all(|&most| most > 0), "{seen:?}");
+    assert!((1..600_000).contains(&unfinished), "{unfinished}");
     lan.run(1000);
+    assert_eq!(lan.client(0).unfinished_bytes(), 0, "all of it is verified");
     assert_eq!((lan.peer().sending_map(8), lan.client(0).receiving_map(8)), (None, None));
 }
 
