@@ -184,6 +184,15 @@ impl Report {
         }
     }
 
+    /// The same of a fault that was found, which is said when quiet, too.
+    pub(crate) fn finding(&self, name: &str, fields: Value, text: &str) {
+        if self.json {
+            self.event(name, fields, text);
+        } else {
+            self.print(text);
+        }
+    }
+
     /// How it goes, which no script waits for: as text on standard error.
     pub(crate) fn status(&self, name: &str, fields: Value, text: &str) {
         if self.json {

@@ -68,21 +68,30 @@ pub(crate) fn run(args: &SoakArgs, report: &Report) -> Result<(), Failure> {
         (None, None) => Budget::Transfers(DEFAULT_TRANSFERS),
     };
     let (what, seed) = (args.layers, args.seed);
+    let mut said = 0;
     let on_progress = |so_far: &Found| {
+        // At once: a soak of hours may be interrupted.
+        let news = so_far.failures.iter().skip(said);
+        news.for_each(|failure| say(failure, what, report));
+        said = so_far.failures.len();
         show(so_far, what, budget, report);
         !interrupt::requested()
     };
     let run_scenario = |scenario| what.run_scenario(scenario);
     let found =
         soak::run_with(seed, budget, |so_far| what.count(so_far), run_scenario, on_progress);
-    interrupt::check()?;
-    for failure in &found.failures {
-        let (layers, scenario) = (args.layers.name(), failure.scenario);
-        let line = format!("haulier soak --layers {layers} --scenario {scenario:#018x}");
-        let fields = json!({ "replay": line, "what": failure.what });
-        report.event("failure", fields, &format!("replay: {line}   ({})", failure.what));
+    if found.is_ok() {
+        interrupt::check()?;
     }
     conclude(&found, args, report)
+}
+
+/// Says how to replay a failure.
+fn say(failure: &soak::Failure, what: Soaked, report: &Report) {
+    let (layers, scenario) = (what.name(), failure.scenario);
+    let line = format!("haulier soak --layers {layers} --scenario {scenario:#018x}");
+    let fields = json!({ "replay": line, "what": failure.what });
+    report.finding("failure", fields, &format!("replay: {line}   ({})", failure.what));
 }
 
 fn show(so_far: &Found, what: Soaked, budget: Budget, report: &Report) {
@@ -134,7 +143,7 @@ fn replay(seed: u64, layers: Soaked, report: &Report) -> Result<(), Failure> {
         Soaked::Files => format!("{:#?}", TransferScenario::draw(seed)),
     };
     report.event("scenario", json!({ "seed": seed, "layers": layers.name() }), &scenario);
-    let outcome: Outcome = layers.run_scenario(seed);
+    let outcome = soak::judge(seed, |seed| layers.run_scenario(seed));
     let what = match &outcome.verdict {
         Verdict::Finished => None,
         Verdict::Hang(what) => Some(format!("hang: {what}")),

@@ -15,6 +15,7 @@ mod door;
 mod packets;
 mod scenario;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant as WallClock};
 
 pub use connections::ConnectionScenario;
@@ -80,7 +81,7 @@ pub struct Report {
     pub restarts: u64,
     /// Scenarios in which something never finished.
     pub hangs: u64,
-    /// Scenarios in which data was wrong, or reported as arrived and had not.
+    /// Scenarios in which data was wrong, or reported as arrived and had not, or that panicked.
     pub mismatches: u64,
     /// Virtual time of all scenarios together.
     pub virtual_time: Duration,
@@ -140,6 +141,25 @@ pub fn run_scenario(seed: u64, layers: Layers) -> Outcome {
     }
 }
 
+/// Runs a scenario with this seed. If it panics, that is its verdict: an assertion of a machine or of what
+/// watches it has failed, and the seed replays it like every other failure.
+pub fn judge(seed: u64, run_scenario: impl FnOnce(u64) -> Outcome) -> Outcome {
+    // What it broke is dropped with it.
+    catch_unwind(AssertUnwindSafe(|| run_scenario(seed))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        let verdict = Verdict::Mismatch(format!("panic: {}", text.unwrap_or("without a message")));
+        Outcome {
+            verdict,
+            transfers: 0,
+            packets: 0,
+            restarts: 0,
+            virtual_time: Duration::ZERO,
+            trace_hash: 0,
+        }
+    })
+}
+
 /// The seed of the `index`th scenario of a soak with this seed.
 #[must_use]
 pub fn scenario_seed(seed: u64, index: u64) -> u64 {
@@ -183,11 +203,34 @@ pub fn run_with(
             break;
         }
         let scenario = scenario_seed(seed, index);
-        report.add(scenario, &run_scenario(scenario));
+        report.add(scenario, &judge(scenario, &mut run_scenario));
         // A sender that finishes nothing would never reach the number of transfers.
         if !on_progress(&report) || report.failures.len() >= 10 {
             break;
         }
     }
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A panic ended the soak, and nothing said which scenario it was.
+    #[test]
+    fn a_panic_is_a_failure_with_a_seed() {
+        let finished = Scenario::draw(1).run();
+        let mut run = 0;
+        let run_scenario = |seed| {
+            run += 1;
+            assert!(run != 2, "the second, {seed:#x}");
+            finished.clone()
+        };
+        let one_each = |report: &Report| report.scenarios;
+        let report = run_with(7, Budget::Transfers(3), one_each, run_scenario, |_| true);
+        let scenario = scenario_seed(7, 1);
+        let what = format!("panic: the second, {scenario:#x}");
+        assert_eq!(report.failures, [Failure { scenario, what }]);
+        assert_eq!((report.scenarios, report.mismatches, report.is_ok()), (3, 1, false));
+    }
 }
