@@ -258,6 +258,30 @@ mod tests {
         delivered.insert(datagram, Sequence::new(sequence))
     }
 
+    /// Whatever the replay window takes: of whole packets and of fragments.
+    #[test]
+    fn a_copy_is_not_kept() {
+        let (mut packets, mut pool) = (IncomingPackets::default(), FragmentPool::default());
+        let kept = |packets: &mut IncomingPackets| core::iter::from_fn(|| packets.pop()).count();
+        for _ in 0..2 {
+            for sequence in 0..8_u16 {
+                let (datagram, sequence) = (u64::from(sequence), Sequence::new(sequence));
+                if datagram % 2 > 0 {
+                    packets.on_packet(datagram, sequence, Bytes::new(), &mut pool, 9_000);
+                    continue;
+                }
+                // The window of fragments is behind, as after a long time without any.
+                packets.reassembler = None;
+                for index in 0..2 {
+                    let fragment = Fragment::new(sequence, index, 2, &[1; FRAGMENT_BYTES]).unwrap();
+                    let now = Instant::ZERO;
+                    let _refused = packets.on_fragment(now, datagram, &fragment, &mut pool, 9_000);
+                }
+            }
+        }
+        assert_eq!(kept(&mut packets), 8);
+    }
+
     /// A copy of a packet is refused in an old datagram and in a new one.
     #[test]
     fn no_packet_is_delivered_twice() {
