@@ -1,7 +1,7 @@
 //! The amplification limit, measured from outside: what a server sends to an address before it is validated.
 //!
-//! The meter does not rely on the server's own state. An address is validated when the server accepted a
-//! data datagram from it, which requires receiving at that address, or a request with a cookie.
+//! The meter does not rely on the server's own state. An address is validated when the server verified a
+//! data datagram from it, kept or not, which requires receiving at that address, or a request with a cookie.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub struct AmplificationMeter {
 }
 
 impl AmplificationMeter {
-    /// The server received this datagram; `taken` is whether it was accepted.
+    /// The server received this datagram; `taken` is whether it was verified.
     pub fn on_received(&mut self, from: SocketAddr, datagram: &[u8], bytes: usize, taken: bool) {
         let flow = self.flows.entry(from).or_default();
         flow.bytes_in += bytes as u64;

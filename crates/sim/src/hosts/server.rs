@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use haulier_core::time::earliest;
 use haulier_core::{Batch, Ecn, FourTuple, Instant, Machine};
+use haulier_proto::DropReason;
 use haulier_proto::connection::{Block, Connection, Event};
 use haulier_proto::server::{ConnectionId, ServerConfig, ServerEvent, ServerMachine};
 
@@ -218,9 +219,10 @@ impl<A: App> Machine for ServerHost<A> {
         let now = now + self.ahead;
         let (bytes, head) = (datagram.len(), datagram[..datagram.len().min(32)].to_vec());
         let taken = self.watched(|host| {
-            let taken = host.server.handle_marked_datagram(now, path, ecn, datagram).is_ok();
+            let outcome = host.server.handle_marked_datagram(now, path, ecn, datagram);
             host.turn(now);
-            taken
+            // A datagram whose contents were not kept for lack of room is verified, and proves the address.
+            matches!(outcome, Ok(()) | Err(DropReason::NotKept))
         });
         if let Some(watch) = &mut self.watch {
             watch.on_received(bytes);
