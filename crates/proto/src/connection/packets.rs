@@ -267,7 +267,7 @@ mod tests {
             for sequence in 0..8_u16 {
                 let (datagram, sequence) = (u64::from(sequence), Sequence::new(sequence));
                 if datagram % 2 > 0 {
-                    packets.on_packet(datagram, sequence, Bytes::new(), &mut pool, 9_000);
+                    packets.on_packet(datagram, sequence, Bytes::new(), &mut pool, 90_000);
                     continue;
                 }
                 // The window of fragments is behind, as after a long time without any.
@@ -275,7 +275,7 @@ mod tests {
                 for index in 0..2 {
                     let fragment = Fragment::new(sequence, index, 2, &[1; FRAGMENT_BYTES]).unwrap();
                     let now = Instant::ZERO;
-                    let _refused = packets.on_fragment(now, datagram, &fragment, &mut pool, 9_000);
+                    let _refused = packets.on_fragment(now, datagram, &fragment, &mut pool, 90_000);
                 }
             }
         }

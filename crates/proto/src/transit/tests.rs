@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::ledger::NeverSent;
+use super::window::window_after;
 use super::*;
 use crate::Instant;
 
@@ -94,6 +95,32 @@ fn lost(sent: &mut Ledger, now: Instant) -> Vec<u64> {
 /// Settles fates, each loss as one behind the bottleneck.
 fn settle(sent: &mut Ledger) {
     while sent.poll_fate(|_| Fate::Lost).is_some() {}
+}
+
+/// What bounds a span of numbers follows from what may be in flight: as many datagrams as a receiver can tell
+/// apart. An ack reaches as far; so do the records, and with them the skipped numbers. A constant of its own,
+/// 1024 or 16, was too small for these once.
+#[test]
+fn spans_are_those_of_what_may_be_in_flight() {
+    let most = window_after(u64::MAX);
+    let span = |first: u64| AckFrame::new(u64::MAX - 1, ms(0), u32::try_from(first).unwrap());
+    let reach = |frame: &AckFrame| {
+        let ranges = frame.ranges(u64::MAX).unwrap();
+        ranges.map(|range| range.end() - range.start() + 1).sum::<u64>()
+    };
+    assert_eq!(reach(&span(most - 1)), most);
+    assert_eq!(reach(&span(most)), most, "no more than that");
+    let mut sent = Ledger::new();
+    for largest in (999..20_000).step_by(1_000) {
+        send(&mut sent, at(0), 1_000);
+        assert!(acked(&mut sent, at(0), &ack(largest, 999, &[])).is_ok());
+        assert_eq!(lost(&mut sent, at(0)), [0; 0]);
+    }
+    sent.trim(0);
+    send(&mut sent, at(0), usize::try_from(most).unwrap() - 1);
+    assert!(!sent.is_full());
+    send(&mut sent, at(0), 1);
+    assert!(sent.is_full(), "as many records as the receiver's window has numbers");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use haulier_proto::internals::frames::{
 };
 use haulier_proto::internals::{AckFrame, Frame};
 use haulier_proto::server::{ServerConfig, ServerEvent, ServerMachine};
-use haulier_proto::{DropReason, Instant, Machine as _};
+use haulier_proto::{DropReason, Instant, Machine as _, Sequence};
 use haulier_sim::attack::raw::RawClient;
 use haulier_sim::{Rng, address};
 
@@ -241,6 +241,42 @@ fn t6_a_damaged_block_behind_an_unread_one_closes() {
     }
     con.poll_events();
     assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::BLOCK_DAMAGED)));
+}
+
+/// What there is no room for is not acknowledged, and its number not in the window: the newest 64 such
+/// numbers are refused. 64 are enough, for what else was in an older datagram has its effect once: played
+/// again by an attacker on the path, its packet is not delivered a second time.
+#[test]
+fn t9_a_datagram_that_was_not_kept_delivers_its_packet_once() {
+    let config = server_config(Keyed::Secret);
+    let connection = config.connection.with_max_block_bytes(0);
+    let mut con = Con::new(config.with_connection(connection), 1, None);
+    let id = con.server.connections().next().unwrap();
+    let at = ChunkAt { block: 0, index: 0 };
+    let slice =
+        Frame::Slice(SliceFrame { at, kind: SliceKind::Source, index: 0, data: &[3; 1024] });
+    let recorded: Vec<_> = (0..200_u16)
+        .map(|n| {
+            let packet = Frame::Packet { sequence: Sequence::new(n), data: &[] };
+            con.raw.link.as_mut().unwrap().frames(&[packet, slice])
+        })
+        .collect();
+    let (mut refused, mut packets) = (0, 0);
+    for round in 0..3 {
+        for datagram in &recorded {
+            let from = address(if round > 0 { 90 } else { CLIENT });
+            let taken = con.server.handle_datagram(con.now, from, &mut datagram.clone());
+            assert!(matches!(taken, Err(DropReason::NotKept | DropReason::Duplicate)), "{taken:?}");
+            refused += u32::from(taken == Err(DropReason::Duplicate));
+            while let Some((_, event)) = con.server.poll_event(con.now) {
+                let is_packet = matches!(event, ServerEvent::Connection(Event::Packet { .. }));
+                packets += u32::from(is_packet);
+            }
+        }
+    }
+    assert!(refused < 400, "some are older than the 64 that are remembered");
+    assert_eq!(packets, 200, "each once");
+    assert!(con.server.connection(id).unwrap().state().is_open());
 }
 
 /// Slices with every index, size and length, of announced chunks and others: one that contradicts its block
