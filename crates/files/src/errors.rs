@@ -47,6 +47,18 @@ pub enum WriteError {
         /// What it is.
         kind: &'static str,
     },
+    /// What lies where its unfinished file or journal goes was not made by this user, or has another name too:
+    /// somebody else could change it after it was verified.
+    #[error(
+        "{} is {what}, so somebody else could change it: remove it, or choose another directory",
+        path.display()
+    )]
+    Foreign {
+        /// The unfinished file, or its journal.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
     /// Another process writes the same file.
     #[error("{} is being written by another process", path.display())]
     InUse {
@@ -104,9 +116,10 @@ impl WriteError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::NoName { .. } => Reason::BadName.into(),
-            Self::NameTaken { .. } | Self::Special { .. } | Self::InUse { .. } => {
-                Reason::Taken.into()
-            }
+            Self::NameTaken { .. }
+            | Self::Special { .. }
+            | Self::Foreign { .. }
+            | Self::InUse { .. } => Reason::Taken.into(),
             Self::NoRoom { .. } | Self::DiskFull { .. } => Reason::NoRoom.into(),
             Self::FolderNotWritable { source, .. } | Self::Io { source, .. } => {
                 Fault::new(Reason::NotStored, &source.to_string())

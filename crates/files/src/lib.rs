@@ -21,6 +21,7 @@ mod collisions;
 pub mod cut;
 pub mod errors;
 mod fields;
+mod folder;
 pub mod giver;
 pub mod journal;
 pub mod listing;

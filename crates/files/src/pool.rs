@@ -136,7 +136,7 @@ impl PoolHandle {
     pub(crate) fn sync_together(
         &self,
         folder: &Path,
-        sync: fn(&Path) -> io::Result<()>,
+        sync: impl FnOnce(&Path) -> io::Result<()> + Send + 'static,
         then: impl FnOnce(io::Result<()>) + Send + 'static,
     ) {
         let mut unsynced = self.shared.unsynced();

@@ -1,5 +1,5 @@
-//! What of the disk the standard library does not reach: space, holes, locks, and a rename that replaces
-//! nothing.
+//! What of the disk the standard library does not reach: space, holes, locks. What is done to names is in
+//! [`folder`](crate::folder).
 //!
 //! The invariant: where a system or a file system lacks a call, what is done instead has the same result,
 //! only slower or in more space.
@@ -94,15 +94,8 @@ pub(crate) fn next_data(_file: &File, offset: u64) -> Option<u64> {
     Some(offset)
 }
 
-fn is_unsupported(error: Errno) -> bool {
+pub(crate) fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL)
-}
-
-/// Bytes that this user may still write on the disk of this folder; no limit if it does not say.
-pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
-    let disk = rustix::fs::statvfs(folder)?;
-    let is_known = disk.f_blocks > 0;
-    Ok(if is_known { disk.f_bavail.saturating_mul(disk.f_frsize) } else { u64::MAX })
 }
 
 /// Whether this user may make files in this folder.
@@ -119,45 +112,6 @@ pub(crate) fn lock(file: &File) -> io::Result<bool> {
         // A file system without locks: two programs at one file are found by the root at the end.
         Err(error) if is_unsupported(error) || error == Errno::NOLCK => Ok(true),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Renames, and fails with [`io::ErrorKind::AlreadyExists`] if the new name is taken.
-pub(crate) fn rename_to_free_name(from: &Path, to: &Path) -> io::Result<()> {
-    match rename_without_replacing(from, to) {
-        Err(error) if is_unsupported(error) => {}
-        done => return Ok(done?),
-    }
-    match to.symlink_metadata() {
-        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-        Err(_) => std::fs::rename(from, to),
-    }
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn rename_without_replacing(from: &Path, to: &Path) -> Result<(), Errno> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn rename_without_replacing(_from: &Path, _to: &Path) -> Result<(), Errno> {
-    Err(Errno::NOSYS)
-}
-
-/// Makes a name that was given or taken in this folder survive a loss of power, where folders can be synced.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    let folder = match File::open(folder) {
-        // It may be written to and not read, and what cannot be read cannot be synced alone.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            rustix::fs::sync();
-            return Ok(());
-        }
-        opened => opened?,
-    };
-    match rustix::fs::fsync(folder) {
-        Err(error) if !is_unsupported(error) => Err(error.into()),
-        _ => Ok(()),
     }
 }
 

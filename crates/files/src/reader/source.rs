@@ -12,10 +12,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags};
 
 use crate::chunks::MAX_TREE_BYTES;
 use crate::errors::{Change, ReadError};
+use crate::folder::Folder;
 use crate::mode::Mode;
 use crate::pool;
 use crate::storage::Storage;
@@ -110,8 +111,30 @@ impl SourceFile {
         // It may have become a pipe in between, whose opening would wait for a writer.
         let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(io)?;
+        Self::of(file, path)
+    }
+
+    /// The same of the last part of a path, in a directory that was opened. A link is no file.
+    pub(crate) fn open_inside(folder: &Folder, path: &Path) -> Result<Self, ReadError> {
+        let name = path.file_name().unwrap_or_default();
+        let io = |error| ReadError::io(path, error);
+        // Looked at before it is opened: opening a device may do something.
+        match folder.find(name).map_err(io)?.map(|found| found.kind) {
+            Some(FileType::RegularFile) => {}
+            Some(_) => {
+                return Err(ReadError::Special { path: path.to_owned(), kind: "link or device" });
+            }
+            None => return Err(io(io::ErrorKind::NotFound.into())),
+        }
+        Self::of(folder.read(name).map_err(io)?, path)
+    }
+
+    fn of(file: File, path: &Path) -> Result<Self, ReadError> {
+        let io = |error| ReadError::io(path, error);
         let metadata = file.metadata().map_err(io)?;
-        refuse(&metadata)?;
+        if let Some(kind) = system::special_kind(metadata.file_type()) {
+            return Err(ReadError::Special { path: path.to_owned(), kind });
+        }
         let opened = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let opened_ns = i64::try_from(opened.as_nanos()).unwrap_or_default();
         let version = FileVersion::of(&metadata);

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::folder::Folder;
 use crate::offer::{Content, Offer};
 use crate::system;
 use crate::writer::Replace;
@@ -95,7 +96,12 @@ pub(super) fn cost_of_part(path: &Path) -> u64 {
 
 /// Whether somebody still writes a file that is not finished.
 pub(super) fn is_in_use(path: &Path) -> bool {
-    let part = part_of(path).and_then(|part| fs::File::open(part).ok());
+    let folder = path.parent().and_then(|folder| Folder::open(folder).ok());
+    let part = folder.zip(part_of(path)).and_then(|(folder, part)| {
+        let found = folder.find(part.file_name()?).ok()??;
+        let is_file = found.kind == rustix::fs::FileType::RegularFile;
+        is_file.then(|| folder.read(part.file_name()?).ok()).flatten()
+    });
     part.is_some_and(|part| matches!(system::lock(&part), Ok(false)))
 }
 

@@ -2,21 +2,22 @@
 //!
 //! The invariant: nothing is made but directories that the offer has, and the unfinished file.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
+use rustix::fs::FileType;
+
 use crate::errors::WriteError;
+use crate::folder::Folder;
 use crate::journal::FileIdentity;
 use crate::offer::{Content, Entry, Root, empty_root};
 use crate::pool::PoolHandle;
 use crate::reader::{HashProgress, SourceFile, hash_file};
 use crate::reason::{Fault, Reason};
-use crate::system::sync_folder;
 use crate::taker::Local;
 use crate::writer::attributes::Attributes;
-use crate::writer::{FileWriter, Replace, WriteSettings, remove_leftover};
+use crate::writer::{FileWriter, Replace, WriteSettings, remove_leftover_inside};
 
 /// An older version is compared from this size on, in bytes, as in the taker.
 const MIN_OLDER_BYTES: u64 = 1 << 20;
@@ -55,10 +56,17 @@ pub(super) fn inspect(
     (replace, keeps_attributes): (Replace, bool),
     is_again: bool,
 ) -> Inspection {
-    if let Err(fault) = base.map_or(Ok(()), |base| make_folders(base, path)) {
-        let words = Some(fault.to_string());
-        return Inspection { words, ..Inspection::of(Local::Refused(fault)) };
-    }
+    let folder = match base.map(|base| make_folders(base, path)).transpose() {
+        Ok(folder) => folder,
+        Err(fault) => {
+            let words = Some(fault.to_string());
+            return Inspection { words, ..Inspection::of(Local::Refused(fault)) };
+        }
+    };
+    let folder = match folder.map_or_else(|| folder_of(path), Ok) {
+        Ok(folder) => Arc::new(folder),
+        Err(error) => return Inspection::refused(&error),
+    };
     let mut identity = FileIdentity::new(entry.path.as_str()).with_modified_ns(entry.modified_ns);
     if let Some(bytes) = entry.size() {
         identity = identity.with_length(bytes);
@@ -68,14 +76,13 @@ pub(super) fn inspect(
     }
     let attributes = if keeps_attributes { of_entry(entry) } else { Attributes::default() };
     let settings = WriteSettings::default().with_replace(replace).with_attributes(attributes);
-    let open = || FileWriter::open(pool, path, &identity, settings.clone());
+    let open = || FileWriter::open_inside(pool, &folder, path, &identity, settings.clone());
     // It is opened once: what a writer that was let go of has begun holds the file a little longer.
     let opened = match is_again.then(open) {
         Some(Err(error @ WriteError::InUse { .. })) => return Inspection::refused(&error),
         opened => opened,
     };
-    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-    let older = is_file.then(|| SourceFile::open(path).ok()).flatten();
+    let older = SourceFile::open_inside(&folder, path).ok();
     let likeness = older.as_ref().map_or(Likeness::Other, |older| compare(older, entry, root));
     if likeness == Likeness::Unproven {
         return Inspection::of(Local::Unproven);
@@ -87,10 +94,8 @@ pub(super) fn inspect(
             drop(attributes.set(older.handle(), None));
         }
         // A journal that a process left between the last two steps, or a name that it gave and did not sync.
-        if let Some(folder) = path.parent() {
-            drop(sync_folder(folder));
-        }
-        drop(remove_leftover(path));
+        drop(folder.sync());
+        drop(remove_leftover_inside(&folder, path));
         return Inspection::of(Local::Here);
     }
     let writer = match opened.unwrap_or_else(open) {
@@ -137,33 +142,35 @@ fn compare(here: &SourceFile, entry: &Entry, root: Option<Root>) -> Likeness {
     }
 }
 
-/// Makes the directories between the base and the file. One that is a link, or no directory, is not gone
-/// through: it could lead out of the base.
-pub(super) fn make_folders(base: &Path, path: &Path) -> Result<(), Fault> {
+/// Opens the directory of a path that the user named.
+fn folder_of(path: &Path) -> Result<Folder, WriteError> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    Folder::open(folder).map_err(|_| WriteError::NoFolder { folder: folder.to_owned() })
+}
+
+/// Makes the directories between the base and the file, for good, and opens the last. One that is a link, or no
+/// directory, is not gone through: it could lead out of the base.
+pub(super) fn make_folders(base: &Path, path: &Path) -> Result<Folder, Fault> {
+    let not_stored = |error: io::Error| Fault::new(Reason::NotStored, &error.to_string());
     let inner = path.parent().and_then(|folder| folder.strip_prefix(base).ok());
-    let mut folder: PathBuf = base.to_owned();
+    let mut folder = Folder::open(base).map_err(not_stored)?;
     for part in inner.into_iter().flat_map(Path::components) {
-        folder.push(part);
-        match folder.symlink_metadata() {
-            Ok(metadata) if metadata.is_dir() => {}
-            Ok(_) => {
-                let what = format!("{} is no directory", folder.display());
-                return Err(Fault::new(Reason::Taken, &what));
+        let part = part.as_os_str();
+        folder = folder.make(part).map_err(|error| match folder.find(part) {
+            Ok(Some(found)) if found.kind != FileType::Directory => {
+                let what = format!("{} is no directory", folder.path().join(part).display());
+                Fault::new(Reason::Taken, &what)
             }
-            Err(_) => match fs::create_dir(&folder) {
-                // Another file of this transfer has made it.
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                    return Err(Fault::new(Reason::NotStored, &error.to_string()));
-                }
-                _ => {}
-            },
-        }
+            _ => not_stored(error),
+        })?;
     }
-    Ok(())
+    Ok(folder)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

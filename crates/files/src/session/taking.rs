@@ -7,9 +7,9 @@ mod act;
 mod targets;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fs, io};
 
 use haulier_core::Instant;
 use haulier_proto::connection::{BlockNumber, CloseCode, Event};
@@ -17,6 +17,7 @@ use haulier_proto::connection::{BlockNumber, CloseCode, Event};
 use self::targets::{Target, Waiting};
 use super::inspect::Inspection;
 use super::{Clock, Jobs, Link, Outbox};
+use crate::folder::Folder;
 use crate::offer::{Content, Entry, Offer, Root};
 use crate::pieces::OlderPiece;
 use crate::pool::PoolHandle;
@@ -180,11 +181,11 @@ impl Taking {
         if path.as_os_str().is_empty() || path.is_dir() {
             return Ok(Place::Folder(path));
         }
-        match fs::create_dir(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(io::ErrorKind::NotADirectory.into())
-            }
-            made => made.map(|()| Place::Folder(path)),
+        let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name());
+        let made = Folder::open(parent)?.make(name.ok_or(io::ErrorKind::NotADirectory)?);
+        match made {
+            Err(_) if path.symlink_metadata().is_ok() => Err(io::ErrorKind::NotADirectory.into()),
+            made => made.map(|_| Place::Folder(path)),
         }
     }
 

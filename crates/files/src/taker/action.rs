@@ -179,6 +179,12 @@ pub enum FinishError {
     /// It has another BLAKE3.
     #[error("its BLAKE3 is wrong")]
     WrongRoot,
+    /// Some chunks that a journal had are not here after all: the disk lost them.
+    #[error("the disk has lost some of it")]
+    Missing {
+        /// The chunks of 256 KiB that are here, by index.
+        chunks: Ranges,
+    },
     /// The disk failed, or the name was taken meanwhile.
     #[error(transparent)]
     Fault(#[from] Fault),

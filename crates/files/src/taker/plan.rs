@@ -67,11 +67,12 @@ impl Taker {
         let is_copy = self.status(file) == Status::Copying;
         match finished {
             Ok(()) => self.on_stored(file, is_copy),
-            Err(FinishError::WrongRoot) if is_copy => {
+            Err(FinishError::Missing { chunks }) if !is_copy => self.want_lost(file, &chunks),
+            Err(FinishError::WrongRoot | FinishError::Missing { .. }) if is_copy => {
                 self.set_status(file, Status::Active);
                 self.want_any(file, &Ranges::new());
             }
-            Err(FinishError::WrongRoot) => self.try_again(file),
+            Err(FinishError::WrongRoot | FinishError::Missing { .. }) => self.try_again(file),
             Err(FinishError::Fault(fault)) => self.fail(file, fault, Told::ByUs),
         }
         self.go_on(now);
@@ -289,8 +290,7 @@ impl Taker {
 
     /// Goes on from a journal.
     fn resume(&mut self, file: u32, size: u64, chunks: &Ranges) {
-        let here: Ranges =
-            chunks.iter().map(|it| at_chunk(it.start)..at_chunk(it.end).min(size)).collect();
+        let here = bytes_of(chunks, size);
         let root = self.root(file);
         let missing = here.missing_below(size);
         let Some(active) = self.active.get_mut(&file) else { return };
@@ -372,6 +372,26 @@ impl Taker {
         }
     }
 
+    /// The disk has lost some chunks of a file that was all here: these come once more.
+    fn want_lost(&mut self, file: u32, chunks: &Ranges) {
+        let size = self.offer.entry(file).and_then(|it| it.size()).unwrap_or(0);
+        let here = bytes_of(chunks, size);
+        let missing = here.missing_below(size);
+        if missing.is_empty() {
+            return self.try_again(file);
+        }
+        let root = self.root(file);
+        let Some(active) = self.active.get_mut(&file) else { return };
+        let lost_bytes = missing.count();
+        (active.here, active.is_all_sent) = (here, false);
+        active.verified_bytes = active.verified_bytes.saturating_sub(lost_bytes);
+        self.progress.verified_bytes = self.progress.verified_bytes.saturating_sub(lost_bytes);
+        if let Some(root) = root {
+            self.act(TakerAction::HaveChunks { root, chunks: chunks.clone() });
+        }
+        self.want_any(file, &missing.in_units(PART_UNIT));
+    }
+
     /// What was put together is wrong: once more, whole, and nothing of what is here is believed.
     fn try_again(&mut self, file: u32) {
         let size = self.offer.entry(file).and_then(|it| it.size());
@@ -402,6 +422,11 @@ impl Taker {
 
 fn is_compared(content: &Content) -> bool {
     matches!(content, Content::Known { size: MIN_COMPARED_BYTES..=MAX_COMPARED_BYTES, .. })
+}
+
+/// The bytes of these chunks.
+fn bytes_of(chunks: &Ranges, size: u64) -> Ranges {
+    chunks.iter().map(|it| at_chunk(it.start)..at_chunk(it.end).min(size)).collect()
 }
 
 /// Where a chunk begins. A journal's numbers are the program's, and still nothing overflows.

@@ -8,6 +8,9 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::FileType;
+
+use crate::folder::Found;
 use crate::mode::Mode;
 
 /// The bits that say who may read, write and run a file.
@@ -31,14 +34,14 @@ pub(crate) struct Attributes {
 impl Attributes {
     /// Gives them to a file. `replaced` is the file whose name it gets: it hands on its mode, if it has the
     /// same owner. A file system that has no such thing is no reason to fail.
-    pub(crate) fn set(self, file: &File, replaced: Option<&Metadata>) -> io::Result<()> {
+    pub(crate) fn set(self, file: &File, replaced: Option<&Found>) -> io::Result<()> {
         let mode = self.prepare(file, replaced)?;
         settle(file, mode)
     }
 
     /// As [`set`](Self::set), but that the owner can still write the file, for it has no name yet, and may
     /// get none. Returns what is to be [`settle`]d with the name.
-    pub(super) fn prepare(self, file: &File, replaced: Option<&Metadata>) -> io::Result<u32> {
+    pub(super) fn prepare(self, file: &File, replaced: Option<&Found>) -> io::Result<u32> {
         let metadata = file.metadata()?;
         let here = of_same_owner(replaced, &metadata).unwrap_or(metadata.mode() & MODE);
         let mode = self.mode.map_or(here, |mode| mode.within(here | OWNERS));
@@ -52,7 +55,7 @@ impl Attributes {
     }
 
     /// A file in the making is for nobody who may not read it in the end.
-    pub(super) fn hide(self, file: &File, replaced: Option<&Metadata>) -> io::Result<()> {
+    pub(super) fn hide(self, file: &File, replaced: Option<&Found>) -> io::Result<()> {
         let metadata = file.metadata()?;
         let here = of_same_owner(replaced, &metadata).unwrap_or(MODE) | OWNERS;
         let most = self.mode.map_or(here, |mode| mode.unfinished(here));
@@ -66,9 +69,9 @@ pub(super) fn settle(file: &File, mode: u32) -> io::Result<()> {
 }
 
 /// The mode that the file which is replaced hands on.
-fn of_same_owner(replaced: Option<&Metadata>, file: &Metadata) -> Option<u32> {
-    let replaced = replaced.filter(|it| it.is_file() && it.uid() == file.uid())?;
-    Some(replaced.mode() & MODE)
+fn of_same_owner(replaced: Option<&Found>, file: &Metadata) -> Option<u32> {
+    let is_alike = |it: &&Found| it.kind == FileType::RegularFile && it.owner == file.uid();
+    Some(replaced.filter(is_alike)?.mode & MODE)
 }
 
 fn set_mode(file: &File, metadata: &Metadata, mode: u32) -> io::Result<()> {
@@ -155,7 +158,7 @@ mod tests {
             new.set_permissions(PermissionsExt::from_mode(0o644)).unwrap();
             old.set_permissions(PermissionsExt::from_mode(before)).unwrap();
             let attributes = Attributes { mode: given.map(Mode::of_unix), modified_ns: None };
-            let replaced = old.metadata().unwrap();
+            let replaced = Found::of(&old.metadata().unwrap());
             attributes.hide(&new, Some(&replaced)).unwrap();
             assert_eq!(mode(&new), hidden, "{before:o} {given:?}");
             attributes.set(&new, Some(&replaced)).unwrap();

@@ -30,6 +30,7 @@ use work::{Inner, Status, Task};
 
 use crate::chunks::{CHUNK_BYTES, MAX_TREE_BYTES};
 use crate::errors::{ReadError, WriteError};
+use crate::folder::Folder;
 use crate::journal::FileIdentity;
 use crate::mode::Mode;
 use crate::offer::Root;
@@ -207,7 +208,27 @@ impl FileWriter {
         identity: &FileIdentity,
         settings: WriteSettings,
     ) -> Result<Self, WriteError> {
-        let target = Target::new(path)?;
+        Self::open_target(pool, Target::new(path)?, identity, settings)
+    }
+
+    /// The same in a directory that was opened: of the path only the last part is looked up.
+    pub(crate) fn open_inside(
+        pool: &PoolHandle,
+        folder: &Arc<Folder>,
+        path: &Path,
+        identity: &FileIdentity,
+        settings: WriteSettings,
+    ) -> Result<Self, WriteError> {
+        let target = Target::inside(Arc::clone(folder), path)?;
+        Self::open_target(pool, target, identity, settings)
+    }
+
+    fn open_target(
+        pool: &PoolHandle,
+        target: Target,
+        identity: &FileIdentity,
+        settings: WriteSettings,
+    ) -> Result<Self, WriteError> {
         target.remove_leftover();
         target.check_name(settings.replace)?;
         let length = identity.length();
@@ -401,6 +422,11 @@ pub fn check_folder(folder: &Path, bytes: u64) -> Result<(), WriteError> {
 /// [`WriteError::NoName`].
 pub fn remove_leftover(path: &Path) -> Result<(), WriteError> {
     Target::new(path).map(|target| target.remove_leftover())
+}
+
+/// The same in a directory that was opened.
+pub(crate) fn remove_leftover_inside(folder: &Arc<Folder>, path: &Path) -> Result<(), WriteError> {
+    Target::inside(Arc::clone(folder), path).map(|target| target.remove_leftover())
 }
 
 #[cfg(test)]

@@ -4,55 +4,62 @@
 //! The invariant: under the name itself there is nothing new until [`Target::give_name`], which is one
 //! rename.
 
-use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::OFlags;
+use rustix::fs::FileType;
 
 use super::attributes::{Attributes, settle};
 use super::{Replace, WriteSettings};
 use crate::errors::WriteError;
+use crate::folder::{Folder, Found};
 use crate::journal::FileIdentity;
 use crate::storage::Storage;
 use crate::system;
 use crate::unfinished::Unfinished;
 
-/// A name, and the names of the unfinished file and its journal.
+/// A name, and the names of the unfinished file and its journal, all in one directory, which stays open.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) path: PathBuf,
-    folder: PathBuf,
-    data: PathBuf,
-    journal: PathBuf,
+    folder: Arc<Folder>,
+    name: OsString,
+    data: OsString,
+    journal: OsString,
 }
 
 impl Target {
+    /// A path of the user.
     pub(super) fn new(path: &Path) -> Result<Self, WriteError> {
-        let no_name = || WriteError::NoName { path: path.to_owned() };
-        let name = path.file_name().ok_or_else(no_name)?;
-        // `folder/` has a name by the rules of paths, and is none to a reader.
-        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-            return Err(no_name());
-        }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new(".")).to_owned();
-        let beside = |ending| folder.join(system::name_with(name, "", ending));
+        let folder = folder.unwrap_or(Path::new("."));
+        name_of(path)?;
+        let no_folder = || WriteError::NoFolder { folder: folder.to_owned() };
+        let opened = Folder::open(folder).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => no_folder(),
+            _ => WriteError::io(path, error),
+        })?;
+        Self::inside(Arc::new(opened), path)
+    }
+
+    /// The last part of a path, in a directory that was opened.
+    pub(super) fn inside(folder: Arc<Folder>, path: &Path) -> Result<Self, WriteError> {
+        let name = name_of(path)?;
+        let beside = |ending| system::name_with(name, "", ending);
         let (data, journal) = (beside(".haulier-part"), beside(".haulier-journal"));
-        Ok(Self { path: path.to_owned(), folder, data, journal })
+        Ok(Self { path: path.to_owned(), folder, name: name.to_owned(), data, journal })
     }
 
     /// Whether the name may be given: nothing has it, or a file that may be replaced.
     pub(super) fn check_name(&self, replace: Replace) -> Result<(), WriteError> {
         let path = self.path.clone();
-        match self.path.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => is_folder(&self.folder),
-            // A part of the path is a file.
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => is_folder(&self.folder),
-            Err(error) => Err(self.io(error)),
-            Ok(metadata) => match special_kind(metadata.file_type()) {
+        match self.find(&self.name)? {
+            None => Ok(()),
+            Some(found) => match special_kind(found.kind) {
                 Some(kind) => Err(WriteError::Special { path, kind }),
                 None if replace == Replace::Never => Err(WriteError::NameTaken { path }),
                 None => Ok(()),
@@ -62,10 +69,9 @@ impl Target {
 
     /// Whether there is space for what is missing of a file of this length.
     pub(super) fn check_room(&self, length: u64) -> Result<(), WriteError> {
-        // Blocks of 512 bytes, on every file system.
-        let here_bytes = self.data.symlink_metadata().map_or(0, |metadata| metadata.blocks() * 512);
+        let here_bytes = self.find(&self.data)?.map_or(0, |found| found.disk_bytes);
         let needed_bytes = length.saturating_sub(here_bytes);
-        let free_bytes = system::free_bytes(&self.folder).map_err(|error| self.io(error))?;
+        let free_bytes = self.folder.free_bytes().map_err(|error| self.io(error))?;
         match needed_bytes <= free_bytes {
             true => Ok(()),
             false => Err(WriteError::NoRoom { path: self.path.clone(), needed_bytes, free_bytes }),
@@ -77,19 +83,15 @@ impl Target {
     pub(super) fn open_data(&self, attributes: Attributes) -> Result<File, WriteError> {
         let in_use = || WriteError::InUse { path: self.path.clone() };
         let file = self.open(&self.data)?;
-        let metadata = file.metadata().map_err(|error| self.io(error))?;
-        if let Some(kind) = special_kind(metadata.file_type()) {
-            return Err(WriteError::Special { path: self.data.clone(), kind });
-        }
         if !system::lock(&file).map_err(|error| self.io(error))? {
             return Err(in_use());
         }
         // It may have got its name between being opened and being locked.
-        let is_same = self.data.symlink_metadata().is_ok_and(|now| now.ino() == metadata.ino());
-        if !is_same {
+        let inode = file.metadata().map_err(|error| self.io(error))?.ino();
+        if self.find(&self.data)?.is_none_or(|now| now.inode != inode) {
             return Err(in_use());
         }
-        let replaced = self.replaced(Replace::File);
+        let replaced = self.replaced(Replace::File)?;
         attributes.hide(&file, replaced.as_ref()).map_err(|error| self.io(error))?;
         Ok(file)
     }
@@ -103,14 +105,15 @@ impl Target {
     ) -> Result<Unfinished<File>, WriteError> {
         let journal = has_journal.then(|| self.open(&self.journal)).transpose()?;
         let length = identity.length().unwrap_or_default();
+        let is_new = !has_journal || data.length().map_err(|error| self.io(error))? != length;
         let prepare = || {
-            let is_new = !has_journal || data.length()? != length;
             if is_new {
+                // First: killed after the other two, an old journal would seem to be of the new data.
+                journal.as_ref().map_or(Ok(()), |journal| journal.set_len(0))?;
                 data.set_len(0)?;
                 system::reserve(&data, length)?;
             }
             match journal {
-                // A journal without its data is of no use.
                 Some(journal) if !is_new => Unfinished::resume(data, journal, identity),
                 journal => {
                     let file = Unfinished::create(data, journal, identity)?;
@@ -120,26 +123,52 @@ impl Target {
         };
         prepare().map_err(|error| {
             let error = self.io(error);
-            // A reservation that fails half-way has taken what was left.
-            if matches!(error, WriteError::DiskFull { .. }) {
+            // A reservation that fails half-way has taken what was free. What was here before stays.
+            if is_new && matches!(error, WriteError::DiskFull { .. }) {
                 drop(self.remove_all());
             }
             error
         })
     }
 
-    fn open(&self, path: &Path) -> Result<File, WriteError> {
-        // Whoever can make a link here must not have another file written.
-        let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).custom_flags(flags);
-        options.open(path).map_err(|error| match error.kind() {
+    /// Opens one of the two files beside the name: a new one, or one that nobody else can change.
+    fn open(&self, name: &OsStr) -> Result<File, WriteError> {
+        let fail = |error: io::Error| match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 let source = Arc::new(error);
-                WriteError::FolderNotWritable { folder: self.folder.clone(), source }
+                WriteError::FolderNotWritable { folder: self.folder.path().to_owned(), source }
             }
             _ => self.io(error),
-        })
+        };
+        match self.folder.create(name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created.map_err(fail),
+        }
+        let foreign = |what| WriteError::Foreign { path: self.folder.path().join(name), what };
+        match self.find(name)?.map(|found| found.kind) {
+            Some(FileType::Symlink) => return Err(foreign("a link")),
+            Some(kind) if special_kind(kind).is_some() => {
+                let kind = special_kind(kind).unwrap_or_default();
+                return Err(WriteError::Special { path: self.folder.path().join(name), kind });
+            }
+            _ => {}
+        }
+        let file = self.folder.write(name).map_err(|error| match error.kind() {
+            // It is there, and only its owner can have said so.
+            io::ErrorKind::PermissionDenied => foreign("a file that you may not write"),
+            _ => fail(error),
+        })?;
+        // What was opened, for another file may have the name by now.
+        let found = Found::of(&file.metadata().map_err(|error| self.io(error))?);
+        if found.kind != FileType::RegularFile {
+            return Err(foreign("no file"));
+        }
+        if found.links != 1 {
+            return Err(foreign("a file with several names"));
+        }
+        let is_ours = found.owner == rustix::process::geteuid().as_raw()
+            || found.owner == self.folder.owner_of_new_files().map_err(fail)?;
+        if is_ours { Ok(file) } else { Err(foreign("another user's file")) }
     }
 
     /// Gives the finished file its mode, time and name. It has it for good when the folder is synced.
@@ -148,14 +177,14 @@ impl Target {
         data: &File,
         settings: &WriteSettings,
     ) -> Result<(), WriteError> {
-        let replaced = self.replaced(settings.replace);
+        let replaced = self.replaced(settings.replace)?;
         let prepared = settings.attributes.prepare(data, replaced.as_ref());
         let mode = prepared.map_err(|error| self.io(error))?;
         let renamed = match settings.replace {
-            Replace::Never => system::rename_to_free_name(&self.data, &self.path),
+            Replace::Never => self.folder.rename_to_free_name(&self.data, &self.name),
             Replace::File => {
                 self.check_name(Replace::File)?;
-                std::fs::rename(&self.data, &self.path)
+                self.folder.rename(&self.data, &self.name)
             }
         };
         renamed.map_err(|error| match error.kind() {
@@ -166,32 +195,36 @@ impl Target {
     }
 
     /// Where it is.
-    pub(super) fn folder(&self) -> &Path {
+    pub(super) const fn folder(&self) -> &Arc<Folder> {
         &self.folder
     }
 
     /// The file has its name for good: its journal is of no use.
     pub(super) fn remove_journal(&self) -> io::Result<()> {
-        remove(&self.journal)
+        self.folder.remove(&self.journal)
     }
 
     /// The file that loses its name, if there is one.
-    fn replaced(&self, replace: Replace) -> Option<Metadata> {
-        (replace == Replace::File).then(|| self.path.symlink_metadata().ok())?
+    fn replaced(&self, replace: Replace) -> Result<Option<Found>, WriteError> {
+        if replace == Replace::File { self.find(&self.name) } else { Ok(None) }
     }
 
     /// Removes a journal without data. If it cannot be, it is in nobody's way.
     pub(super) fn remove_leftover(&self) {
-        let is_there = |path: &Path| path.symlink_metadata().is_ok();
-        if !is_there(&self.data) && is_there(&self.path) {
-            drop(remove(&self.journal));
+        let is_there = |name: &OsStr| !matches!(self.folder.find(name), Ok(None));
+        if !is_there(&self.data) && is_there(&self.name) {
+            drop(self.remove_journal());
         }
     }
 
     /// Removes what is unfinished.
     pub(super) fn remove_all(&self) -> io::Result<()> {
-        remove(&self.journal)?;
-        remove(&self.data)
+        self.remove_journal()?;
+        self.folder.remove(&self.data)
+    }
+
+    fn find(&self, name: &OsStr) -> Result<Option<Found>, WriteError> {
+        self.folder.find(name).map_err(|error| self.io(error))
     }
 
     pub(super) fn io(&self, error: io::Error) -> WriteError {
@@ -199,13 +232,21 @@ impl Target {
     }
 }
 
+fn name_of(path: &Path) -> Result<&OsStr, WriteError> {
+    // `folder/` has a name by the rules of paths, and is none to a reader.
+    let is_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let no_name = || WriteError::NoName { path: path.to_owned() };
+    path.file_name().filter(|_| !is_folder).ok_or_else(no_name)
+}
+
 pub(super) fn check_folder(folder: &Path, bytes: u64) -> Result<(), WriteError> {
-    is_folder(folder)?;
+    let no_folder = |_| WriteError::NoFolder { folder: folder.to_owned() };
+    let opened = Folder::open(folder).map_err(no_folder)?;
     system::check_writable(folder).map_err(|error| WriteError::FolderNotWritable {
         folder: folder.to_owned(),
         source: Arc::new(error),
     })?;
-    let free_bytes = system::free_bytes(folder).map_err(|error| WriteError::io(folder, error))?;
+    let free_bytes = opened.free_bytes().map_err(|error| WriteError::io(folder, error))?;
     match bytes <= free_bytes {
         true => Ok(()),
         false => {
@@ -214,21 +255,13 @@ pub(super) fn check_folder(folder: &Path, bytes: u64) -> Result<(), WriteError> 
     }
 }
 
-fn is_folder(folder: &Path) -> Result<(), WriteError> {
-    match folder.is_dir() {
-        true => Ok(()),
-        false => Err(WriteError::NoFolder { folder: folder.to_owned() }),
-    }
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
 /// What this is, if it is neither a file nor a link. A link is replaced itself, not what it points at.
-fn special_kind(kind: FileType) -> Option<&'static str> {
-    system::special_kind(kind).filter(|_| !kind.is_symlink())
+const fn special_kind(kind: FileType) -> Option<&'static str> {
+    match kind {
+        FileType::RegularFile | FileType::Symlink => None,
+        FileType::Directory => Some("folder"),
+        FileType::Fifo => Some("pipe"),
+        FileType::Socket => Some("socket"),
+        _ => Some("device"),
+    }
 }

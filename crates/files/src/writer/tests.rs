@@ -368,3 +368,69 @@ fn a_long_name_is_hashed_for_what_is_beside_it() {
     assert_eq!(finish(&writer, &file).unwrap(), WriteState::Stored);
     assert_eq!(names_in(folder.path()), ["n".repeat(255)]);
 }
+
+/// Whatever lies where the unfinished file or its journal goes, it is not written to, and nothing gets the name.
+#[test]
+fn what_somebody_planted_beside_the_name_is_refused() {
+    let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());
+    let at = |name: &str| folder.path().join(name);
+    for beside in ["f.haulier-part", "f.haulier-journal"] {
+        let plant: [(&str, &dyn Fn(&Path)); 5] = [
+            ("a link", &|it| std::os::unix::fs::symlink(at("victim"), it).unwrap()),
+            ("several names", &|it| std::fs::hard_link(at("victim"), it).unwrap()),
+            ("pipe", &|it| {
+                let made = std::process::Command::new("mkfifo").arg(it).status().unwrap();
+                assert!(made.success());
+            }),
+            ("folder", &|it| std::fs::create_dir(it).unwrap()),
+            ("another user's", &|it| {
+                std::fs::write(it, b"planted").unwrap();
+                // Only root can give a file away; then another user's file looks like this.
+                if std::os::unix::fs::chown(it, Some(12_345), None).is_err() {
+                    std::fs::remove_file(it).unwrap();
+                    std::fs::hard_link(at("victim"), it).unwrap();
+                }
+            }),
+        ];
+        for (what, plant) in plant {
+            std::fs::write(at("victim"), b"mine").unwrap();
+            plant(&at(beside));
+            let error = open(&pool, &at("f"), &file).unwrap_err();
+            let is_named = matches!(error, WriteError::Foreign { .. } | WriteError::Special { .. });
+            assert!(is_named, "{what}: {error}");
+            assert!(what == "another user's" || error.to_string().contains(what), "{error}");
+            assert_eq!(std::fs::read(at("victim")).unwrap(), b"mine", "{what}");
+            assert!(!at("f").exists());
+            if what == "folder" {
+                std::fs::remove_dir(at(beside)).unwrap();
+            } else {
+                std::fs::remove_file(at(beside)).unwrap();
+            }
+            drop(std::fs::remove_file(at("f.haulier-part")));
+        }
+    }
+    // And with nothing there it is written.
+    let writer = open(&pool, &at("f"), &file).unwrap();
+    push_missing(&writer, &file);
+    assert_eq!(finish(&writer, &file).unwrap(), WriteState::Stored);
+}
+
+/// A checkpoint promises what is there after a loss of power, so the file and its journal have to have their
+/// names by then. Files that are done before the first one need no such sync.
+#[test]
+fn the_first_checkpoint_syncs_the_names() {
+    let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());
+    for (interval, expected) in [(Duration::ZERO, 1), (Duration::from_secs(3600), 0)] {
+        let path = folder.path().join("f");
+        let settings = WriteSettings::default().with_checkpoint_interval(interval);
+        let identity = identity_of(&file);
+        let writer = FileWriter::open(pool.handle(), &path, &identity, settings).unwrap();
+        for index in 0..4 {
+            push(&writer, &file, index);
+            writer.settle().unwrap();
+        }
+        let syncs = &writer.inner.target.folder().syncs;
+        assert_eq!(syncs.load(std::sync::atomic::Ordering::Relaxed), expected);
+        writer.abandon().unwrap();
+    }
+}

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -20,7 +21,6 @@ use crate::offer::Root;
 use crate::packing::Unpacker;
 use crate::pool::{PoolHandle, WriteClaim};
 use crate::reader::SourceFile;
-use crate::system::sync_folder;
 use crate::unfinished::{FinishError, Unfinished};
 use haulier_proto::connection::{BlockTree, ChunkValue};
 
@@ -39,6 +39,8 @@ pub(super) struct Inner {
     opened: Instant,
     /// What was pushed before the file was discarded does not count.
     discards: AtomicU32,
+    /// The names of the file and its journal are on the disk.
+    has_synced_names: AtomicBool,
     status: Mutex<Status>,
     pub(super) changed: Condvar,
 }
@@ -83,6 +85,7 @@ impl Inner {
             pool,
             opened: Instant::now(),
             discards: AtomicU32::new(0),
+            has_synced_names: AtomicBool::new(false),
             status: Mutex::default(),
             changed: Condvar::new(),
         });
@@ -194,8 +197,23 @@ impl Inner {
         Self::advance(&self);
     }
 
+    /// Makes a checkpoint if one is due.
     fn checkpoint_if_due(&self) -> io::Result<bool> {
-        self.file.checkpoint_if_due(self.opened.elapsed(), self.settings.checkpoint_interval)
+        let (elapsed, interval) = (self.opened.elapsed(), self.settings.checkpoint_interval);
+        let is_made = self.file.checkpoint_if_due(elapsed, interval)?;
+        if is_made {
+            self.sync_names()?;
+        }
+        Ok(is_made)
+    }
+
+    /// What a checkpoint covers is there after a loss of power only if the file and its journal have their names
+    /// then: once for all checkpoints. A file that is done sooner costs no such sync.
+    fn sync_names(&self) -> io::Result<()> {
+        match self.has_synced_names.swap(true, Ordering::Relaxed) {
+            true => Ok(()),
+            false => self.target.folder().sync(),
+        }
     }
 
     /// Goes on to the end, when nothing is left to write or to hash.
@@ -225,7 +243,9 @@ impl Inner {
         }
         let this = Arc::clone(self);
         // Others that get their names meanwhile are in the same sync.
-        self.pool.sync_together(self.target.folder(), sync_folder, move |synced| {
+        let folder = Arc::clone(self.target.folder());
+        let sync = move |_: &Path| folder.sync();
+        self.pool.sync_together(self.target.folder().path(), sync, move |synced| {
             match synced.and_then(|()| this.target.remove_journal()) {
                 Ok(()) => {
                     this.status().tree = Some(tree);
@@ -272,9 +292,10 @@ impl Inner {
         let is_unfinished = status.error.is_none() && status.state != WriteState::Stored;
         drop(status);
         if inner.has_journal && is_unfinished {
-            let inner = Arc::clone(inner);
+            let (inner, pool) = (Arc::clone(inner), inner.pool.clone());
             // If it fails, what no checkpoint covers is hashed again the next time.
-            inner.pool.clone().run(move || drop(inner.file.checkpoint()));
+            let checkpoint = move || inner.file.checkpoint().and_then(|()| inner.sync_names());
+            pool.run(move || drop(checkpoint()));
         }
     }
 

@@ -60,6 +60,8 @@ pub(crate) struct TakerDisk {
     pub(crate) stored: BTreeMap<u32, Vec<u8>>,
     /// What is stored of these has the size and time of the offer, and maybe other bytes.
     pub(crate) dated: BTreeSet<u32>,
+    /// A chunk of each that is found to be lost when all seems to be here.
+    pub(crate) lost: BTreeMap<u32, u64>,
     pub(crate) directories: Vec<u32>,
     pub(crate) discarded: Vec<u32>,
     pub(crate) abandoned: Vec<u32>,
@@ -114,6 +116,11 @@ impl TakerDisk {
     pub(crate) fn finish(&mut self, file: u32, size: u64, root: &Root) -> Result<(), FinishError> {
         let part = self.parts.remove(&file).unwrap_or_default();
         assert_eq!(part.len() as u64, size, "the machine says when all is here");
+        if let Some(chunk) = self.lost.remove(&file) {
+            let chunks = (0..size.div_ceil(1 << 18)).filter(|at| *at != chunk).map(|at| at..at + 1);
+            self.parts.insert(file, part);
+            return Err(FinishError::Missing { chunks: chunks.collect() });
+        }
         if blake3::hash(&part).as_bytes() != root {
             return Err(FinishError::WrongRoot);
         }

@@ -223,6 +223,28 @@ fn an_interrupted_file_goes_on() {
     }
 }
 
+/// The disk has lost one chunk of those that the journal had: it comes once more, and not all of the file.
+#[test]
+fn a_chunk_that_the_disk_lost_comes_alone() {
+    let bytes = noise(7, 5 * MIB + 9);
+    for (is_known, most) in [(true, CHUNK as u64), (false, MIB as u64)] {
+        for seed in 0..4 {
+            let file = if is_known { known("a", bytes.clone()) } else { sized("a", bytes.clone()) };
+            let mut world = World::new(seed, TakerConfig::new(Ask::Open), vec![file]);
+            let here = Before::Part(Ranges::up_to(12), bytes[..3 * MIB].to_vec());
+            world.taker_disk.before.insert(0, here);
+            world.taker_disk.lost.insert(0, 5);
+            assert_eq!(world.run(), DONE, "{is_known} {seed}");
+            world.assert_all_stored();
+            assert!(world.taker_disk.discarded.is_empty());
+            let came = world.wire_bytes - (2 * MIB as u64 + 9);
+            assert!(came <= most, "{is_known} {seed}: {came}");
+            let progress = world.taker.progress(Instant::from_millis(9));
+            assert_eq!(progress.verified_bytes, bytes.len() as u64);
+        }
+    }
+}
+
 /// Every chunk is here, and the giver has never hashed the file.
 #[test]
 fn a_journal_that_is_whole_needs_one_answer() {

@@ -4,7 +4,7 @@
 //! oracle is here too: a name is only ever given to bytes that were offered, and what was safe is there
 //! after a crash.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
@@ -49,6 +49,7 @@ pub(super) struct Making {
     pub(super) file: Unfinished<ModelFile>,
     identity: FileIdentity,
     has_journal: bool,
+    has_synced_names: Cell<bool>,
     modified_ns: i64,
 }
 
@@ -168,7 +169,8 @@ impl Folder {
             None => Local::Absent,
         };
         let modified_ns = entry.modified_ns;
-        let making = Some(Making { file, identity, has_journal, modified_ns });
+        let has_synced_names = Cell::new(false);
+        let making = Some(Making { file, identity, has_journal, has_synced_names, modified_ns });
         Found { local, making, older, kept_chunks }
     }
 
@@ -192,6 +194,7 @@ impl Folder {
         let length = identity.length().unwrap_or_default();
         let is_new = !has_journal || data.length()? != length;
         if is_new {
+            journal.as_ref().map_or(Ok(()), |journal| journal.set_length(0))?;
             data.set_length(0)?;
             data.set_length(length)?;
         }
@@ -252,6 +255,10 @@ impl Folder {
     ) -> Result<(), Fault> {
         let done = making.file.checkpoint_if_due(since_open, CHECKPOINT_INTERVAL);
         if done.map_err(|error| fault_of(&error))? {
+            // As the writer: what is covered is there only if its file and journal have their names.
+            if !making.has_synced_names.replace(true) {
+                self.disk.sync_names().map_err(|error| fault_of(&error))?;
+            }
             let (identity, synced) = (making.identity.clone(), making.file.here());
             let kept = Kept { identity, written: synced.clone(), synced };
             self.kept.insert(making.identity.name().to_owned(), kept);
@@ -277,7 +284,7 @@ impl Folder {
                 return;
             }
             // If it fails, what no checkpoint covers is hashed again the next time.
-            drop(making.file.checkpoint());
+            drop(making.file.checkpoint().and_then(|()| self.disk.sync_names()));
         }
         if !making.has_journal {
             return;

@@ -421,7 +421,9 @@ impl TakingEnd {
                 let named = self.folder.borrow_mut().give_name(&target.making);
                 named.map_err(FinishError::Fault)
             }
-            Err(unfinished::FinishError::Missing) => Err(FinishError::WrongRoot),
+            Err(unfinished::FinishError::Missing) => {
+                Err(FinishError::Missing { chunks: target.making.file.here() })
+            }
             Err(unfinished::FinishError::WrongRoot) => {
                 drop(self.folder.borrow_mut().discard(&target.making));
                 Err(FinishError::WrongRoot)

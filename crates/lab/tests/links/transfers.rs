@@ -41,7 +41,7 @@ fn the_same_seed_is_the_same_soak_of_files() {
 /// Scenarios that failed once. They stay.
 #[test]
 fn seeds_of_files_that_once_failed() {
-    const SEEDS: &[u64] = &[60, 217, 222];
+    const SEEDS: &[u64] = &[60, 217, 222, 0x2000_383f_010b_cdb7];
     for &seed in SEEDS {
         assert_eq!(run_scenario(seed).verdict, Verdict::Finished, "{seed:#018x}");
     }

@@ -136,7 +136,7 @@ impl Taking {
                     return;
                 };
                 self.jobs.run(move || {
-                    let made = make_folders(&base, &path.join("inside"));
+                    let made = make_folders(&base, &path.join("inside")).map(drop);
                     Answer::Folder { file, made }
                 });
             }

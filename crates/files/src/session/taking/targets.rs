@@ -137,7 +137,10 @@ impl Taking {
             let whole_copy = copied.as_ref().and_then(|_| target.whole_copy.take());
             let finished = match state {
                 WriteState::Stored => Some(Ok(())),
-                WriteState::Missing | WriteState::WrongRoot => Some(Err(FinishError::WrongRoot)),
+                WriteState::Missing => {
+                    Some(Err(FinishError::Missing { chunks: target.writer.here() }))
+                }
+                WriteState::WrongRoot => Some(Err(FinishError::WrongRoot)),
                 _ => None,
             };
             let finished = finished.filter(|_| std::mem::take(&mut target.is_finishing));
