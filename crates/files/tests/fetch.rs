@@ -1,6 +1,7 @@
 //! A fetch in one call, from a server on loopback: where its files go.
 
 use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::time::Duration;
 use std::{fs, thread};
@@ -26,10 +27,11 @@ fn with_maps(folder: &Path, what: impl FnOnce(&Ticket) -> Outcome<()>) -> Outcom
     let library = Library::load(&[("maps".into(), maps)], TreeCache::beside())?;
     thread::scope(|scope| {
         let serving = scope.spawn(|| serve(&server, library));
-        let outcome = what(&ticket);
+        // A test that fails must not wait for its server.
+        let outcome = catch_unwind(AssertUnwindSafe(|| what(&ticket)));
         server.shut_down();
         serving.join().expect("no panic")?;
-        outcome
+        outcome.unwrap_or_else(|panic| resume_unwind(panic))
     })
 }
 
@@ -119,6 +121,41 @@ fn a_file_that_changes_while_it_is_served_is_looked_at_again() -> Outcome<()> {
             assert!(!place.exists());
             Fetch::new("maps/a", Place::File(place.clone())).run(ticket, |_| ())?;
             assert_eq!(fs::read_to_string(place)?, edit);
+        }
+        Ok(())
+    })
+}
+
+/// Who may write in a directory that is served could have any file of the server's user served: a link takes the
+/// place of a file, and the next look would go through it.
+#[test]
+fn a_link_that_replaces_a_file_of_a_served_directory_is_not_followed() -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    fs::create_dir(folder.path().join("private"))?;
+    fs::write(folder.path().join("private/b"), "secret")?;
+    with_maps(folder.path(), |ticket| {
+        let maps = folder.path().join("served/maps");
+        // In place, so that it is looked at again; and then a link to another file, and one in the way.
+        for round in 0..3 {
+            fs::write(maps.join("deep/b"), format!("edit {round}"))?;
+            if round == 1 {
+                fs::remove_file(maps.join("deep/b"))?;
+                std::os::unix::fs::symlink(folder.path().join("private/b"), maps.join("deep/b"))?;
+            }
+            if round == 2 {
+                fs::remove_file(maps.join("deep/b"))?;
+                fs::remove_dir(maps.join("deep"))?;
+                std::os::unix::fs::symlink(folder.path().join("private"), maps.join("deep"))?;
+            }
+            for attempt in 0..3 {
+                let place = folder.path().join(format!("got-{round}-{attempt}"));
+                drop(Fetch::new("maps/deep/b", Place::File(place.clone())).run(ticket, |_| ()));
+                let got = fs::read_to_string(place).unwrap_or_default();
+                assert_ne!(got, "secret", "{round} {attempt}");
+            }
+            if round == 1 {
+                fs::remove_file(maps.join("deep/b"))?;
+            }
         }
         Ok(())
     })

@@ -21,6 +21,7 @@ use haulier_proto::connection::BlockTree;
 use super::pipe::Pipe;
 use crate::cut::cut_file;
 use crate::errors::{Change, ReadError};
+use crate::folder::Folder;
 use crate::names::{NameError, SafePath};
 use crate::offer::{Content, Entry, Offer, OfferError, Root};
 use crate::pieces::Recipe;
@@ -80,6 +81,8 @@ pub struct Library {
 #[derive(Debug)]
 pub(super) struct Served {
     path: PathBuf,
+    /// The directory that was named, of a file in it: from there on no link is followed.
+    base: Option<PathBuf>,
     is_kept_open: bool,
     known: Mutex<Known>,
     hasher: Mutex<FileHasher>,
@@ -120,11 +123,12 @@ impl Library {
             }
             let metadata = fs::metadata(path).map_err(|error| ReadError::io(path, error))?;
             if metadata.is_dir() {
-                found.add_folder(name, path, 0)?;
+                let folder = Folder::open(path).map_err(|error| ReadError::io(path, error))?;
+                found.add_folder(name, path, &folder, 0)?;
             } else if metadata.file_type().is_fifo() {
                 found.add_pipe(name, path, false)?;
             } else {
-                found.add_file(name, path)?;
+                found.add_file(name, SourceFile::open(path)?, None)?;
             }
         }
         let Found { mut files, skipped } = found;
@@ -239,7 +243,7 @@ impl Library {
     /// is made anew. A file that is gone stays in the offer, and is looked for when it is asked for.
     fn look_again(&self, index: usize, served: &Served, tree: Option<&BlockTree>) {
         *served.hasher() = FileHasher::default();
-        let Ok(file) = SourceFile::open(&served.path) else { return };
+        let Ok(file) = served.open() else { return };
         let (version, mode) = (*file.version(), file.mode());
         {
             let mut known = served.known();
@@ -326,6 +330,7 @@ impl Served {
     fn new(path: &Path, file: Option<SourceFile>, is_kept_open: bool) -> Self {
         Self {
             path: path.to_owned(),
+            base: None,
             is_kept_open,
             known: Mutex::new(Known {
                 version: file.as_ref().map(|file| *file.version()),
@@ -351,6 +356,18 @@ impl Served {
         }
     }
 
+    /// What has its name now.
+    fn open(&self) -> Result<SourceFile, ReadError> {
+        let Some(base) = &self.base else { return SourceFile::open(&self.path) };
+        let io = |error| ReadError::io(&self.path, error);
+        let mut folder = Folder::open(base).map_err(io)?;
+        let inner = self.path.parent().and_then(|inner| inner.strip_prefix(base).ok());
+        for part in inner.into_iter().flat_map(Path::components) {
+            folder = folder.inner(part.as_os_str()).map_err(io)?;
+        }
+        SourceFile::open_inside(&folder, &self.path)
+    }
+
     /// The file as it was when it was last looked at.
     pub(super) fn file(&self) -> Result<Arc<SourceFile>, ReadError> {
         let (open, version) = {
@@ -360,7 +377,7 @@ impl Served {
         if let Some(file) = open {
             return Ok(file);
         }
-        let file = SourceFile::open(&self.path)?;
+        let file = self.open()?;
         let changed = |change| ReadError::changed(&self.path, change);
         match &version {
             Some(version) => match version.change_to(file.version()) {
@@ -429,15 +446,22 @@ struct Found {
 }
 
 impl Found {
-    fn add_file(&mut self, name: &str, path: &Path) -> Result<(), LibraryError> {
+    fn add_file(
+        &mut self,
+        name: &str,
+        file: SourceFile,
+        base: Option<&Path>,
+    ) -> Result<(), LibraryError> {
+        let path = file.path().to_owned();
         let safe = SafePath::from_disk(name)
-            .map_err(|error| LibraryError::Name { path: path.to_owned(), error })?;
-        let file = SourceFile::open(path)?;
+            .map_err(|error| LibraryError::Name { path: path.clone(), error })?;
         let mut entry = Entry::new(safe, Content::Sized(file.version().bytes));
         entry.mode = file.mode();
         entry.modified_ns = file.version().modified_ns;
         let is_kept_open = self.files.len() < MAX_OPEN;
-        self.files.push((entry, Served::new(path, Some(file), is_kept_open)));
+        let mut served = Served::new(&path, Some(file), is_kept_open);
+        served.base = base.map(Path::to_owned);
+        self.files.push((entry, served));
         Ok(())
     }
 
@@ -452,7 +476,14 @@ impl Found {
     }
 
     /// What is in a directory, by name. A link could lead anywhere, also back.
-    fn add_folder(&mut self, name: &str, path: &Path, depth: usize) -> Result<(), LibraryError> {
+    fn add_folder(
+        &mut self,
+        name: &str,
+        base: &Path,
+        folder: &Folder,
+        depth: usize,
+    ) -> Result<(), LibraryError> {
+        let path = folder.path();
         let io = |error| ReadError::io(path, error);
         let mut inside: Vec<_> =
             fs::read_dir(path).map_err(io)?.collect::<Result<_, _>>().map_err(io)?;
@@ -460,13 +491,17 @@ impl Found {
         let is_empty = inside.is_empty();
         for item in inside {
             let kind = item.file_type().map_err(io)?;
-            let path = item.path();
+            let (path, part) = (item.path(), item.file_name());
             let inner = item.file_name().to_str().map(|inner| format!("{name}/{inner}"));
             match inner.filter(|inner| SafePath::from_disk(inner).is_ok()) {
                 Some(inner) if kind.is_dir() && depth + 1 < MAX_DEPTH => {
-                    self.add_folder(&inner, &path, depth + 1)?;
+                    let folder = folder.inner(&part).map_err(io)?;
+                    self.add_folder(&inner, base, &folder, depth + 1)?;
                 }
-                Some(inner) if kind.is_file() => self.add_file(&inner, &path)?,
+                Some(inner) if kind.is_file() => {
+                    let file = SourceFile::open_inside(folder, &path)?;
+                    self.add_file(&inner, file, Some(base))?;
+                }
                 _ if is_own(&path) => {}
                 _ => self.skipped.push(path),
             }
