@@ -472,6 +472,14 @@ impl Server {
         self.change(id, |connection, _| connection.set_max_rate_bps(rate_bps));
     }
 
+    /// The program holds so many bytes because of what this client sent, in place of those it said before.
+    /// They count as what the client makes the server hold: [`ServerLimits::memory_bytes`].
+    ///
+    /// [`ServerLimits::memory_bytes`]: crate::ServerLimits::memory_bytes
+    pub fn set_application_bytes(&self, id: ConnectionId, bytes: usize) {
+        self.change(id, |connection, _| connection.set_application_bytes(bytes));
+    }
+
     /// Changes how much the blocks of a connection may take of the link, from the next slice on.
     pub fn set_urgency(&self, id: ConnectionId, urgency: Urgency) {
         self.change(id, |connection, _| connection.set_urgency(urgency));

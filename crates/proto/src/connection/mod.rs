@@ -175,6 +175,8 @@ pub struct Connection {
     /// The latest time that the driver passed in.
     now: Instant,
     counters: Counters,
+    /// What the application holds for the peer.
+    application_bytes: usize,
     /// Only if it is told to write one.
     trace: Option<Box<Trace>>,
 }
@@ -249,6 +251,7 @@ impl Connection {
             reading: Reading::new(),
             now,
             counters: Counters::default(),
+            application_bytes: 0,
             trace,
             config,
         }
@@ -389,7 +392,8 @@ impl Connection {
     }
 
     /// Memory that the peer makes this end hold, in bytes: blocks, packets and messages that are incomplete
-    /// or not read yet, and many records of datagrams that it does not acknowledge.
+    /// or not read yet, many records of datagrams that it does not acknowledge, and what the application says
+    /// that it holds.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.blocks_in.as_ref().map_or(0, |it| it.memory_bytes())
@@ -397,6 +401,14 @@ impl Connection {
             + self.packets_in.memory_bytes()
             + self.messages_in.as_ref().map_or(0, |it| it.memory_bytes())
             + self.sent.memory_bytes().saturating_sub(ORDINARY_RECORDS_BYTES)
+            + self.application_bytes
+    }
+
+    /// The application holds so many bytes because of what this peer sent, in place of those it said before:
+    /// they count as the connection's, so that a server that is short of memory closes the one that holds
+    /// the most. After [`Event::Closed`] they do not count any more.
+    pub const fn set_application_bytes(&mut self, bytes: usize) {
+        self.application_bytes = bytes;
     }
 
     /// Drops everything that is received and not read, to free its memory.
@@ -406,6 +418,8 @@ impl Connection {
         }
         self.packets_in.drop_unread();
         self.messages_in = None;
+        // It hears of the end, and drops what it has.
+        self.application_bytes = 0;
     }
 
     /// Gives back the memory of queues that are empty. While something goes on they keep it, so that a

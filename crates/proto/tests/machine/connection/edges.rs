@@ -190,6 +190,34 @@ fn the_connection_with_the_most_memory_is_closed_first() {
     assert_eq!(blocks.count(), 2);
 }
 
+/// What the application holds for a client counts with what the server holds for it: a list of files that it
+/// has read, say. The end of the connection tells it to drop that.
+#[test]
+fn what_the_application_holds_counts_as_its_clients() {
+    let mut config = server_config();
+    config.limits.memory_bytes = 1_000_000;
+    let mut lan = Lan::new(config);
+    (0..2).for_each(|_| {
+        lan.add(client_config());
+    });
+    lan.settle();
+    let ids: Vec<_> = lan.server.connections().collect();
+    for (id, bytes) in ids.iter().zip([400_000, 500_000]) {
+        lan.server.connection_mut(*id).unwrap().set_application_bytes(bytes);
+    }
+    lan.run(1_000);
+    assert_eq!((end_of(&lan, 0), end_of(&lan, 1)), (None, None));
+    lan.server.connection_mut(ids[1]).unwrap().set_application_bytes(700_000);
+    lan.client(0).send_message(vec![1]).unwrap();
+    lan.run(1_000);
+    let ends = [end_of(&lan, 0), end_of(&lan, 1)];
+    let of_resources = |end: &Option<&CloseReason>| {
+        matches!(end, Some(CloseReason::There { code, .. }) if code.0 == 7)
+    };
+    assert_eq!(ends.iter().filter(|end| of_resources(end)).count(), 1, "{ends:?}");
+    assert!(lan.server.stats().memory_bytes < 700_000);
+}
+
 /// A token may limit its client's rate; the application cannot raise it by mistake.
 #[test]
 fn a_token_limits_the_rate() {
