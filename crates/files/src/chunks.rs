@@ -18,8 +18,9 @@ pub const MAX_TREE_BYTES: u64 = u32::MAX as u64 * CHUNK_BYTES as u64;
 ///
 /// A longer file than [`MAX_TREE_BYTES`] has as many chunks as one of that length.
 #[must_use]
-pub fn chunk_count(length: u64) -> u32 {
-    u32::try_from(length.div_ceil(CHUNK_BYTES as u64)).unwrap_or(u32::MAX)
+pub const fn chunk_count(length: u64) -> u32 {
+    let count = length.div_ceil(CHUNK_BYTES as u64);
+    if count > u32::MAX as u64 { u32::MAX } else { count as u32 }
 }
 
 /// Where the bytes of a chunk are, in a file of this length; empty behind its end.

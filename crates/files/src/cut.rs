@@ -7,13 +7,14 @@
 //! The invariant: the same bytes are cut in the same way by everybody, and into pieces that a
 //! [`Recipe`](crate::pieces::Recipe) can have.
 
+use std::borrow::Borrow;
 use std::io::{self, Read};
 
-use fastcdc::v2020::StreamCDC;
+use fastcdc::v2020::{ChunkData, StreamCDC};
 
 use crate::errors::ReadError;
 use crate::pieces::{MAX_PIECE_BYTES, MIN_PIECE_BYTES, OlderPiece, Piece};
-use crate::reader::SourceFile;
+use crate::reader::{SourceFile, Stream};
 
 /// The mean of a piece, in bytes: 20 bytes of recipe for each are 0.03 % of the file, and a change of one
 /// byte costs 64 KiB. With 16 KiB the recipe of a file of which 1 % changed is an eighth of what is sent.
@@ -24,13 +25,7 @@ const MEAN_PIECE_BYTES: u32 = 64 << 10;
 /// # Errors
 /// [`ReadError`], also if the file changes meanwhile.
 pub fn cut_file(file: &SourceFile) -> Result<Vec<Piece>, ReadError> {
-    let pieces = cut(file.stream());
-    // A file that became shorter says so here, in better words.
-    file.check()?;
-    pieces.map_err(|error| match crate::pool::is_ending() {
-        true => ReadError::Stopped { path: file.path().to_owned() },
-        false => ReadError::io(file.path(), error),
-    })
+    Cutter::new(file).next_pieces(u64::MAX).map(Option::unwrap_or_default)
 }
 
 /// Cuts what comes out of this.
@@ -38,17 +33,75 @@ pub fn cut_file(file: &SourceFile) -> Result<Vec<Piece>, ReadError> {
 /// # Errors
 /// Those of reading it.
 pub fn cut(bytes: impl Read) -> io::Result<Vec<Piece>> {
+    stream(bytes).map(piece).collect()
+}
+
+fn stream<R: Read>(bytes: R) -> StreamCDC<R> {
     let [min, mean, max] =
         [MIN_PIECE_BYTES, MEAN_PIECE_BYTES, MAX_PIECE_BYTES].map(|bytes| bytes as usize);
-    let pieces = StreamCDC::new(bytes, min, mean, max);
-    let piece = |piece: Result<fastcdc::v2020::ChunkData, _>| {
-        let bytes = piece.map_err(io::Error::from)?.data;
-        let hash = blake3::hash(&bytes);
-        let hash = hash.as_bytes().first_chunk().copied().unwrap_or_default();
-        let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-        Ok(Piece { length, hash })
-    };
-    pieces.map(piece).collect()
+    StreamCDC::new(bytes, min, mean, max)
+}
+
+fn piece(piece: Result<ChunkData, fastcdc::v2020::Error>) -> io::Result<Piece> {
+    let bytes = piece.map_err(io::Error::from)?.data;
+    let hash = blake3::hash(&bytes);
+    let hash = hash.as_bytes().first_chunk().copied().unwrap_or_default();
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    Ok(Piece { length, hash })
+}
+
+/// Cuts a file, some of it at a time.
+pub(crate) struct Cutter<F: Borrow<SourceFile> + Clone> {
+    file: F,
+    stream: StreamCDC<Stream<F>>,
+    pieces: Vec<Piece>,
+}
+
+impl<F: Borrow<SourceFile> + Clone> Cutter<F> {
+    pub(crate) fn new(file: F) -> Self {
+        Self { stream: stream(Stream::new(file.clone())), file, pieces: Vec::new() }
+    }
+
+    /// Reads some so many bytes more; all pieces of the file when it is at its end.
+    ///
+    /// # Errors
+    /// [`ReadError`], also if the file changes meanwhile. It is not to be called again.
+    pub(crate) fn next_pieces(&mut self, bytes: u64) -> Result<Option<Vec<Piece>>, ReadError> {
+        let mut left = bytes;
+        let cut = loop {
+            match self.stream.next().map(piece) {
+                Some(Ok(piece)) => {
+                    left = left.saturating_sub(piece.length.into());
+                    self.pieces.push(piece);
+                }
+                Some(Err(error)) => break Err(error),
+                None => break Ok(()),
+            }
+            if left == 0 {
+                return Ok(None);
+            }
+        };
+        let file = self.file.borrow();
+        // A file that became shorter says so here, in better words.
+        file.check()?;
+        match cut {
+            Ok(()) => Ok(Some(std::mem::take(&mut self.pieces))),
+            Err(_) if crate::pool::is_ending() => {
+                Err(ReadError::Stopped { path: file.path().to_owned() })
+            }
+            Err(error) => Err(ReadError::io(file.path(), error)),
+        }
+    }
+
+    /// What is cut.
+    pub(crate) fn file(&self) -> &F {
+        &self.file
+    }
+
+    /// Pieces so far.
+    pub(crate) const fn count(&self) -> usize {
+        self.pieces.len()
+    }
 }
 
 /// The pieces of an older version, with their places in it.

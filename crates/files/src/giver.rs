@@ -14,6 +14,7 @@ mod wants;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use haulier_core::Instant;
@@ -117,7 +118,7 @@ struct Outgoing {
 /// One end of a transfer: the one that has the files.
 pub struct Giver {
     config: GiverConfig,
-    offer: Offer,
+    offer: Arc<Offer>,
     turn: Turn,
     /// Of each file of the offer.
     fates: Vec<Fate>,
@@ -148,7 +149,8 @@ impl std::fmt::Debug for Giver {
 impl Giver {
     /// A giver of these files.
     #[must_use]
-    pub fn new(now: Instant, config: GiverConfig, offer: Offer) -> Self {
+    pub fn new(now: Instant, config: GiverConfig, offer: impl Into<Arc<Offer>>) -> Self {
+        let offer = offer.into();
         let mut giver = Self {
             config,
             turn: Turn::WaitsForGo,
@@ -174,8 +176,16 @@ impl Giver {
 
     /// The files.
     #[must_use]
-    pub const fn offer(&self) -> &Offer {
+    pub fn offer(&self) -> &Offer {
         &self.offer
+    }
+
+    /// Bytes of the blocks on their way that are in memory: the offer, recipes, parts of pipes, packed parts.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let in_memory = self.blocks.values().filter(|block| block.spans.is_empty());
+        let bytes: u64 = in_memory.map(|block| block.length).sum();
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     /// Where in its file the bytes of a block on its way are, one range after the other.

@@ -53,7 +53,7 @@ pub use fields::FormatError;
 pub use mode::Mode;
 pub use only::{Only, PatternError};
 pub use progress::Progress;
-pub use quota::InboxQuota;
+pub use quota::{DEFAULT_MAX_FILES, InboxQuota};
 pub use ranges::{MAX_WIRE_RANGES, Ranges};
 pub use tag::{BlockTag, MAX_FILE_BYTES, PART_UNIT};
 

@@ -3,6 +3,8 @@
 //! The invariant: an [`Offer`] holds at most [`MAX_FILES`] entries, every path in it is safe, and no two
 //! collide, whether it was made here or read from the wire. A file is named by its index from then on.
 
+use std::collections::HashSet;
+
 use crate::collisions::{Collision, check_collisions};
 use crate::fields::{Fields, FormatError, put_text, put_varint};
 use crate::mode::Mode;
@@ -18,6 +20,9 @@ pub const MAX_OFFER_BYTES: u64 = 256 << 20;
 /// Files up to this go before the others, in bytes: a game starts with them, and all of them together are
 /// little.
 const SMALL_BYTES: u64 = 1 << 20;
+
+/// What an allocation takes beside its bytes.
+const ALLOCATION_BYTES: usize = 16;
 
 /// A BLAKE3.
 pub type Root = [u8; 32];
@@ -150,10 +155,8 @@ impl Offer {
             return Err(OfferError::TooLong);
         }
         let mut fields = Fields::new(bytes);
-        let count = fields.varint()?;
-        if count > u64::from(MAX_FILES) {
-            return Err(OfferError::TooLong);
-        }
+        let count = Self::count(bytes)?;
+        fields.varint()?;
         let mut entries = Vec::new();
         for _ in 0..count {
             entries.push(read_entry(&mut fields)?);
@@ -162,6 +165,27 @@ impl Offer {
         let offer = Self { entries };
         offer.check()?;
         Ok(offer)
+    }
+
+    /// How many entries a list says that it has: before any of it is read.
+    ///
+    /// # Errors
+    /// [`OfferError`] if it has more than any offer.
+    pub(crate) fn count(bytes: &[u8]) -> Result<u32, OfferError> {
+        let count = Fields::new(bytes).varint()?;
+        u32::try_from(count).ok().filter(|count| *count <= MAX_FILES).ok_or(OfferError::TooLong)
+    }
+
+    /// What so many entries take in memory, without their paths.
+    pub(crate) const fn memory_bytes_of(files: u32) -> usize {
+        files as usize * size_of::<Entry>()
+    }
+
+    /// What it takes in memory.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let paths = self.entries.iter().map(|it| it.path.as_str().len() + ALLOCATION_BYTES);
+        self.entries.capacity() * size_of::<Entry>() + paths.sum::<usize>()
     }
 
     /// As the bytes of a message or a block.
@@ -222,6 +246,14 @@ impl Offer {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// Whether any path is in both: it takes as long as both are.
+    #[must_use]
+    pub fn shares_path(&self, other: &Self) -> bool {
+        let (few, many) = if self.len() < other.len() { (self, other) } else { (other, self) };
+        let paths: HashSet<&SafePath> = few.entries.iter().map(|entry| &entry.path).collect();
+        many.entries.iter().any(|entry| paths.contains(&entry.path))
     }
 
     /// What of it is at this path or below it; all of it for an empty one. It may be nothing.

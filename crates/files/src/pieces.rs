@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::fields::{Fields, FormatError};
 use crate::ranges::Ranges;
@@ -24,6 +25,9 @@ pub const MAX_RECIPE_BYTES: u64 = 16 << 20;
 /// Length and hash.
 const PIECE_BYTES: usize = 20;
 
+/// Pieces of the longest recipe.
+pub(crate) const MAX_PIECES: usize = MAX_RECIPE_BYTES as usize / PIECE_BYTES;
+
 /// The first half of a piece's BLAKE3.
 pub type PieceHash = [u8; 16];
 
@@ -36,12 +40,12 @@ pub struct Piece {
     pub hash: PieceHash,
 }
 
-/// All pieces of a file, in order.
+/// All pieces of a file, in order. Its copies share them: of a long file they are tens of MB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recipe {
-    pieces: Vec<Piece>,
+    pieces: Arc<[Piece]>,
     /// Where each ends.
-    ends: Vec<u64>,
+    ends: Arc<[u64]>,
 }
 
 impl Recipe {
@@ -50,7 +54,7 @@ impl Recipe {
     /// # Errors
     /// [`FormatError`] if one of them is too long or too short, or if they are too many.
     pub fn new(pieces: Vec<Piece>) -> Result<Self, FormatError> {
-        if pieces.len() as u64 * PIECE_BYTES as u64 > MAX_RECIPE_BYTES {
+        if pieces.len() > MAX_PIECES {
             return Err(FormatError::Value("too many pieces"));
         }
         let mut ends = Vec::with_capacity(pieces.len());
@@ -63,7 +67,7 @@ impl Recipe {
             end += u64::from(piece.length);
             ends.push(end);
         }
-        Ok(Self { pieces, ends })
+        Ok(Self { pieces: pieces.into(), ends: ends.into() })
     }
 
     /// From the wire, for a file of this size.
@@ -157,7 +161,7 @@ impl Comparison {
             older.iter().map(|it| ((it.piece.hash, it.piece.length), it.offset)).collect();
         let mut comparison = Self::default();
         let mut to = 0;
-        for (index, piece) in (0..).zip(&recipe.pieces) {
+        for (index, piece) in (0..).zip(recipe.pieces.iter()) {
             let length = u64::from(piece.length);
             match known.get(&(piece.hash, piece.length)) {
                 Some(&from) => comparison.copy(Copied { from, to, length }),

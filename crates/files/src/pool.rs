@@ -1,15 +1,17 @@
 //! A few threads that wait for the disk, so that the thread of the network never does.
 //!
 //! What is urgent, reads and writes of a transfer, goes before what is idle: hashing again what a journal
-//! says. A pool is shared by all files of a program, so that a thousand small files start no thousand
-//! threads.
+//! says, cutting or hashing a file that somebody compares. A pool is shared by all files of a program, so that
+//! a thousand small files start no thousand threads.
 //!
 //! The invariant: at most [`MAX_QUEUED_WRITES`] chunks wait to be written, whatever the number of files;
-//! what a reader may have waiting it counts itself.
+//! what a reader may have waiting it counts itself. What is idle never holds the last two threads, and what
+//! is urgent does not hold it up for ever. A job that panics ends alone: its thread goes on.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,6 +23,13 @@ pub const MAX_QUEUED_WRITES: usize = 32;
 
 /// Threads if nothing else is asked for: enough to keep a disk's queue filled and to hash at 10 Gbit/s.
 pub const DEFAULT_THREADS: usize = 4;
+
+/// Threads that what is idle leaves to what is urgent: one reads and one writes while the others compute.
+const URGENT_THREADS: usize = 2;
+
+/// Urgent jobs in a row before an idle one goes: so a server that is never at rest still comes to the end of
+/// what it hashes, for a tenth of a thread or so.
+const MAX_URGENT_IN_A_ROW: usize = 16;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -50,7 +59,8 @@ impl DiskPool {
     /// Starts so many threads, at least one. They call `wake` when there is room again that was asked for
     /// in vain, something to be taken from a reader, or news of a writer.
     pub fn new(threads: usize, wake: Wake) -> io::Result<Self> {
-        let shared = Arc::new(Shared { wake, ..Shared::default() });
+        let max_idle = threads.saturating_sub(URGENT_THREADS).max(1);
+        let shared = Arc::new(Shared { wake, max_idle, ..Shared::default() });
         let handle = PoolHandle { shared, own_wake: None };
         let mut pool = Self { handle, threads: Vec::new() };
         for _ in 0..threads.max(1) {
@@ -76,7 +86,6 @@ impl Drop for DiskPool {
         self.handle.shared.gives_up.store(true, Ordering::Relaxed);
         self.handle.shared.work_came.notify_all();
         for thread in self.threads.drain(..) {
-            // A job that panicked has printed why; there is nothing to add.
             let _ = thread.join();
         }
     }
@@ -100,6 +109,8 @@ struct Shared {
     gives_up: AtomicBool,
     /// Somebody asked for room in vain.
     is_awaited: AtomicBool,
+    /// Idle jobs that may be done at a time.
+    max_idle: usize,
     wake: Wake,
 }
 
@@ -114,7 +125,18 @@ impl std::fmt::Debug for Shared {
 struct Queues {
     urgent: VecDeque<Job>,
     idle: VecDeque<Job>,
+    /// Idle jobs that are being done.
+    idle_running: usize,
+    /// Urgent jobs that were begun since an idle one was.
+    urgent_in_a_row: usize,
     is_ending: bool,
+}
+
+/// Which of the two queues a job was in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Urgency {
+    Urgent,
+    Idle,
 }
 
 impl PoolHandle {
@@ -153,7 +175,9 @@ impl PoolHandle {
             let waiting = pool.shared.unsynced().remove(&folder).unwrap_or_default();
             let synced = sync(&folder);
             for then in waiting {
-                then(synced.as_ref().map_err(same_error).copied());
+                let synced = synced.as_ref().map_err(same_error).copied();
+                // One that panics keeps nothing from the others.
+                drop(catch_unwind(AssertUnwindSafe(|| then(synced))));
             }
         });
         // At the end of the pool nobody else will do it.
@@ -165,6 +189,17 @@ impl PoolHandle {
     /// Does this when nothing is urgent.
     pub fn run_when_idle(&self, job: impl FnOnce() + Send + 'static) {
         drop(self.shared.add(Box::new(job), |queues| &mut queues.idle));
+    }
+
+    /// Does this again and again while it says `true`, each time when nothing is urgent: for what computes
+    /// long, in slices of some milliseconds.
+    pub(crate) fn run_in_slices(&self, mut slice: impl FnMut() -> bool + Send + 'static) {
+        let pool = self.clone();
+        self.run_when_idle(move || {
+            if slice() {
+                pool.run_in_slices(slice);
+            }
+        });
     }
 
     /// A place among the chunks that wait to be written, if one is free.
@@ -219,17 +254,29 @@ impl Shared {
     }
 
     fn work(&self) {
-        while let Some(job) = self.next_job() {
-            job();
+        while let Some((job, urgency)) = self.next_job() {
+            // The panic has said why; whoever waits for the job hears of it when what the job held is
+            // dropped.
+            drop(catch_unwind(AssertUnwindSafe(job)));
+            if urgency == Urgency::Idle {
+                self.queues().idle_running -= 1;
+                // One may have had to wait for this one.
+                self.work_came.notify_one();
+            }
         }
     }
 
     /// Waits for something to do; `None` at the end, when nothing urgent is left.
-    fn next_job(&self) -> Option<Job> {
+    fn next_job(&self) -> Option<(Job, Urgency)> {
         let mut queues = self.queues();
         loop {
-            if let Some(job) = queues.urgent.pop_front() {
-                return Some(job);
+            let may_idle = !queues.is_ending && queues.idle_running < self.max_idle;
+            let is_idles_turn = may_idle && queues.urgent_in_a_row >= MAX_URGENT_IN_A_ROW;
+            if (!is_idles_turn || queues.idle.is_empty())
+                && let Some(job) = queues.urgent.pop_front()
+            {
+                queues.urgent_in_a_row += 1;
+                return Some((job, Urgency::Urgent));
             }
             if queues.is_ending {
                 // An idle job holds a handle of this pool: the two would keep each other.
@@ -238,8 +285,9 @@ impl Shared {
                 drop(idle);
                 return None;
             }
-            if let Some(job) = queues.idle.pop_front() {
-                return Some(job);
+            if may_idle && let Some(job) = queues.idle.pop_front() {
+                (queues.idle_running, queues.urgent_in_a_row) = (queues.idle_running + 1, 0);
+                return Some((job, Urgency::Idle));
             }
             queues = self.work_came.wait(queues).unwrap_or_else(PoisonError::into_inner);
         }
@@ -304,6 +352,61 @@ mod tests {
         assert_eq!((seen.recv(), seen.recv()), (Ok(true), Ok(true)));
         drop(pool);
         assert!(seen.iter().all(|urgent| !urgent));
+    }
+
+    /// Its thread goes on, and the next job is done.
+    #[test]
+    fn a_job_that_panics_ends_alone() {
+        let pool = DiskPool::new(1, Wake::default()).unwrap();
+        let (done, seen) = channel();
+        for is_urgent in [true, false, true] {
+            let held = done.clone();
+            let job = move || {
+                let _held = held;
+                panic!("a job of a test");
+            };
+            if is_urgent { pool.handle().run(job) } else { pool.handle().run_when_idle(job) }
+        }
+        pool.handle().run_when_idle(move || done.send(()).unwrap());
+        assert_eq!((seen.recv().is_ok(), seen.recv().is_err()), (true, true));
+    }
+
+    /// Of four threads two compute at most, whatever there is to compute, and nobody starves.
+    #[test]
+    fn what_is_idle_leaves_two_threads_and_comes_to_its_end() {
+        const JOBS: usize = 200;
+        let pool = DiskPool::new(4, Wake::default()).unwrap();
+        let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let (done, seen) = channel();
+        for _ in 0..JOBS {
+            let (counts, done) = (Arc::clone(&counts), done.clone());
+            let mut slices = 3;
+            pool.handle().run_in_slices(move || {
+                let running = counts.0.fetch_add(1, Ordering::SeqCst) + 1;
+                counts.1.fetch_max(running, Ordering::SeqCst);
+                (0..100).for_each(|_| std::thread::yield_now());
+                counts.0.fetch_sub(1, Ordering::SeqCst);
+                slices -= 1;
+                if slices == 0 {
+                    done.send(()).unwrap();
+                }
+                slices > 0
+            });
+        }
+        // An urgent job that begins the next one, for ever: the queue is never empty.
+        fn go_on(pool: PoolHandle, is_over: Arc<AtomicBool>) {
+            let next = pool.clone();
+            pool.run(move || {
+                if !is_over.load(Ordering::SeqCst) {
+                    go_on(next, is_over);
+                }
+            });
+        }
+        let is_over = Arc::new(AtomicBool::new(false));
+        (0..6).for_each(|_| go_on(pool.handle().clone(), Arc::clone(&is_over)));
+        assert!((0..JOBS).all(|_| seen.recv().is_ok()));
+        is_over.store(true, Ordering::SeqCst);
+        assert_eq!(counts.1.load(Ordering::SeqCst), 2);
     }
 
     /// Ctrl-C while 100 GB are hashed or cut: within a chunk. This file has 256 GB.

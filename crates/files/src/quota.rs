@@ -1,9 +1,23 @@
-//! What an inbox takes: `--most` in all, and for each client.
+//! What an inbox takes: `--most` in all, and for each client; and so many files.
 //!
-//! The invariant: nothing is reserved beyond either limit. A transfer reserves the size of its offer before a
-//! byte comes, and more for a pipe as its parts come; what it did not store is given back.
+//! The invariant: nothing is reserved beyond a limit. A transfer reserves what its offer costs before a byte
+//! comes, and more for a pipe as its parts come; what it did not store is given back.
 
 use std::collections::BTreeMap;
+
+/// What a file or directory costs at least, and what the others are rounded up to, in bytes: a block of a
+/// disk. A file without bytes has a name and an inode.
+pub(crate) const BLOCK_BYTES: u64 = 4096;
+
+/// Files and directories that an inbox takes unless told otherwise: as many as an offer may have. What lists
+/// a directory, copies it or makes a backup of it takes minutes with more.
+pub const DEFAULT_MAX_FILES: u64 = 1_000_000;
+
+/// What a file of this size costs.
+pub(crate) const fn cost_of(bytes: u64) -> u64 {
+    let blocks = bytes.div_ceil(BLOCK_BYTES);
+    (if blocks == 0 { 1 } else { blocks }).saturating_mul(BLOCK_BYTES)
+}
 
 /// How much an inbox takes and has taken. `K` tells clients apart, by what the program trusts: an address,
 /// or the id in a token.
@@ -12,6 +26,8 @@ pub struct InboxQuota<K> {
     max_bytes: u64,
     max_client_bytes: u64,
     taken_bytes: u64,
+    max_files: u64,
+    taken_files: u64,
     clients: BTreeMap<K, u64>,
 }
 
@@ -19,7 +35,21 @@ impl<K: Ord + Clone> InboxQuota<K> {
     /// So many bytes in all, and of one client.
     #[must_use]
     pub const fn new(max_bytes: u64, max_client_bytes: u64) -> Self {
-        Self { max_bytes, max_client_bytes, taken_bytes: 0, clients: BTreeMap::new() }
+        Self {
+            max_bytes,
+            max_client_bytes,
+            taken_bytes: 0,
+            max_files: DEFAULT_MAX_FILES,
+            taken_files: 0,
+            clients: BTreeMap::new(),
+        }
+    }
+
+    /// So many files and directories in all; [`DEFAULT_MAX_FILES`] if nothing is said.
+    #[must_use]
+    pub const fn with_max_files(mut self, files: u64) -> Self {
+        self.max_files = files;
+        self
     }
 
     /// The limit of all together, and that of each client.
@@ -28,7 +58,30 @@ impl<K: Ord + Clone> InboxQuota<K> {
         (self.max_bytes, self.max_client_bytes)
     }
 
-    /// Whether there is any limit.
+    /// How many files and directories all together may still send.
+    #[must_use]
+    pub const fn left_files(&self) -> u64 {
+        self.max_files.saturating_sub(self.taken_files)
+    }
+
+    /// Takes up so many files, or says how many there would have been.
+    ///
+    /// # Errors
+    /// The files that are left, if they are fewer; nothing is taken up then.
+    pub const fn reserve_files(&mut self, files: u64) -> Result<(), u64> {
+        if files > self.left_files() {
+            return Err(self.left_files());
+        }
+        self.taken_files += files;
+        Ok(())
+    }
+
+    /// Gives back files that were reserved and not stored.
+    pub const fn release_files(&mut self, files: u64) {
+        self.taken_files = self.taken_files.saturating_sub(files);
+    }
+
+    /// Whether the bytes have a limit, so that what is there has to be counted.
     #[must_use]
     pub const fn is_limited(&self) -> bool {
         self.max_bytes < u64::MAX || self.max_client_bytes < u64::MAX
@@ -42,8 +95,8 @@ impl<K: Ord + Clone> InboxQuota<K> {
 
     /// What is there was counted anew: files were taken out of the inbox, or put there by others. What
     /// clients have sent is theirs still.
-    pub const fn set_taken_bytes(&mut self, bytes: u64) {
-        self.taken_bytes = bytes;
+    pub const fn set_taken(&mut self, bytes: u64, files: u64) {
+        (self.taken_bytes, self.taken_files) = (bytes, files);
     }
 
     /// What this client may still send.
@@ -98,9 +151,19 @@ mod tests {
         quota.release(&"a", u64::MAX);
         assert_eq!((quota.left_bytes(&"a"), quota.clients.len()), (60, 0));
         assert_eq!(quota.reserve(&"a", 60), Ok(()));
-        quota.set_taken_bytes(0);
+        quota.set_taken(0, 0);
         assert_eq!((quota.left_bytes(&"a"), quota.left_bytes(&"b")), (0, 60));
         quota.release(&"a", 60);
         assert_eq!(quota.left_in_all_bytes(), 100);
+    }
+
+    #[test]
+    fn files_have_a_bound_of_their_own() {
+        let mut quota = InboxQuota::<u8>::new(u64::MAX, u64::MAX).with_max_files(5);
+        assert_eq!((quota.reserve_files(3), quota.reserve_files(3)), (Ok(()), Err(2)));
+        quota.release_files(1);
+        assert_eq!((quota.reserve_files(3), quota.left_files()), (Ok(()), 0));
+        quota.set_taken(0, 4);
+        assert_eq!(quota.left_files(), 1);
     }
 }

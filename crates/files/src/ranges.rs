@@ -81,6 +81,12 @@ impl Ranges {
         self.0.get(first..).unwrap_or_default().iter().take_while(move |it| it.start < end)
     }
 
+    /// The first number that is not in the set.
+    #[must_use]
+    pub fn first_missing(&self) -> u64 {
+        self.0.first().filter(|it| it.start == 0).map_or(0, |it| it.end)
+    }
+
     /// The numbers below `end` that are not in the set.
     #[must_use]
     pub fn missing_below(&self, end: u64) -> Self {
@@ -206,6 +212,7 @@ mod tests {
             prop_assert_eq!(set.contains(&range), range.clone().all(|it| model.contains(&it)));
             prop_assert_eq!(set.touches(&range), { range }.any(|it| model.contains(&it)));
             let missing: Vec<u64> = (0..at).filter(|it| !model.contains(it)).collect();
+            prop_assert!(missing.first().is_none_or(|&first| first == set.first_missing()));
             prop_assert!(set.missing_below(at).iter().flatten().eq(missing));
             let mut bytes = Vec::new();
             set.put(&mut bytes);

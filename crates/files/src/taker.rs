@@ -14,6 +14,7 @@ mod patch;
 mod plan;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use haulier_core::Instant;
@@ -24,8 +25,8 @@ pub use action::{FinishError, Local, TakerAction, TakerEvent};
 use self::active::{Active, Stage, Status};
 use self::blocks::{Held, Incoming};
 use self::plan::Next;
-use crate::messages::{Message, Request};
-use crate::offer::{Content, MAX_OFFER_BYTES, Offer, Root};
+use crate::messages::{MAX_OFFER_MESSAGE_BYTES, Message, Request};
+use crate::offer::{Content, MAX_FILES, MAX_OFFER_BYTES, Offer, OfferError, Root};
 use crate::only::Only;
 use crate::progress::{Meter, Progress};
 use crate::reason::{
@@ -40,6 +41,10 @@ pub const MAX_ACTIVE: usize = 128;
 /// Chunks that are being written, or wait for the disk in another way, before no more events are to be
 /// taken.
 pub const MAX_WRITES: usize = 32;
+
+/// What is kept of each file of an offer beside it, here and by a program, in bytes: what became of it, and
+/// what is reserved for it.
+const FILE_STATE_BYTES: usize = 24;
 
 /// How a transfer is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +73,8 @@ pub struct TakerConfig {
     pub accepts_packed: bool,
     /// The longest offer that is taken, in bytes. Default: that any may have, [`MAX_OFFER_BYTES`].
     pub max_offer_bytes: u64,
+    /// How many files it may have. Default: as many as any may have, [`MAX_FILES`].
+    pub max_offer_files: u32,
 }
 
 impl TakerConfig {
@@ -75,8 +82,16 @@ impl TakerConfig {
     #[must_use]
     pub fn new(ask: Ask) -> Self {
         let (name, only) = (String::new(), Only::everything());
-        let (expected_root, max_offer_bytes) = (None, MAX_OFFER_BYTES);
-        Self { ask, name, only, expected_root, accepts_packed: false, max_offer_bytes }
+        let (max_offer_bytes, max_offer_files) = (MAX_OFFER_BYTES, MAX_FILES);
+        Self {
+            ask,
+            name,
+            only,
+            expected_root: None,
+            accepts_packed: false,
+            max_offer_bytes,
+            max_offer_files,
+        }
     }
 
     /// Asks for this path.
@@ -114,6 +129,13 @@ impl TakerConfig {
         self
     }
 
+    /// Takes no offer of more files than this.
+    #[must_use]
+    pub const fn with_max_offer_files(mut self, files: u32) -> Self {
+        self.max_offer_files = files;
+        self
+    }
+
     /// What a client asks for in its request of the connection; `None` for an inbox.
     #[must_use]
     pub fn request(&self) -> Option<Request> {
@@ -129,6 +151,8 @@ impl TakerConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     WaitsForOffer,
+    /// The program reads a long offer.
+    ReadsOffer,
     /// The program has to say whether it may come.
     WaitsForAdmission,
     Taking,
@@ -139,7 +163,9 @@ enum Turn {
 pub struct Taker {
     config: TakerConfig,
     turn: Turn,
-    offer: Offer,
+    offer: Arc<Offer>,
+    /// What the offer takes in memory, or its list before it was read.
+    offer_memory_bytes: usize,
     /// Of each file of the offer.
     status: Vec<Status>,
     active: BTreeMap<u32, Active>,
@@ -152,6 +178,8 @@ pub struct Taker {
     queue: VecDeque<Next>,
     to_compare: VecDeque<u32>,
     incoming: BTreeMap<BlockTag, Incoming>,
+    /// Bytes of blocks that are gathered in memory until they are whole.
+    gathered_bytes: usize,
     /// What came before the offer was admitted.
     held: VecDeque<Held>,
     /// Chunks in `held`, and in those of files that are inspected.
@@ -186,7 +214,8 @@ impl Taker {
     pub fn new(now: Instant, config: TakerConfig) -> Self {
         let mut taker = Self {
             turn: Turn::WaitsForOffer,
-            offer: Offer::default(),
+            offer: Arc::default(),
+            offer_memory_bytes: 0,
             status: Vec::new(),
             active: BTreeMap::new(),
             cursor: 0,
@@ -195,6 +224,7 @@ impl Taker {
             queue: VecDeque::new(),
             to_compare: VecDeque::new(),
             incoming: BTreeMap::new(),
+            gathered_bytes: 0,
             held: VecDeque::new(),
             held_chunks: 0,
             last_want: 0,
@@ -215,8 +245,26 @@ impl Taker {
 
     /// The giver's list; empty until [`TakerEvent::Offered`].
     #[must_use]
-    pub const fn offer(&self) -> &Offer {
+    pub fn offer(&self) -> &Offer {
         &self.offer
+    }
+
+    /// The same, to be looked at by another thread.
+    #[must_use]
+    pub fn shared_offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.offer)
+    }
+
+    /// What it holds because of what the giver sent, in bytes, but for the chunks that are handed out.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.offer_memory_bytes + self.gathered_bytes
+    }
+
+    /// Whether the transfer has ended: nothing more is asked for.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        matches!(self.turn, Turn::Ended)
     }
 
     /// Whether a file of the offer is wanted.
@@ -276,9 +324,11 @@ impl Taker {
         }
         match (Message::read(bytes), self.turn) {
             (Err(error), _) => self.refuse(NOT_UNDERSTOOD, &error.to_string()),
-            (Ok(Message::Offer(list)), Turn::WaitsForOffer) => self.on_offer(&list),
+            (Ok(Message::Offer(list)), Turn::WaitsForOffer) => self.on_offer(list),
             // Of what goes at once, this may come while the program still thinks about the offer.
-            (Ok(message), Turn::WaitsForAdmission) => self.hold(now, Held::Message(message)),
+            (Ok(message), Turn::ReadsOffer | Turn::WaitsForAdmission) => {
+                self.hold(now, Held::Message(message));
+            }
             (Ok(message), Turn::Taking) => self.release(now, Held::Message(message)),
             _ => self.refuse(NOT_UNDERSTOOD, "a message before or after it was its turn"),
         }
@@ -330,13 +380,40 @@ impl Taker {
         self.actions.clear();
         self.actions.extend(self.active.keys().map(|&file| TakerAction::Abandon { file }));
         self.active.clear();
+        self.incoming.clear();
+        self.held.clear();
+        (self.gathered_bytes, self.held_chunks) = (0, 0);
     }
 
-    fn on_offer(&mut self, list: &[u8]) {
-        let offer = match Offer::read(list) {
+    /// A list came: a short one is read here, and a long one by the program, for it takes a while.
+    fn on_offer(&mut self, list: Bytes) {
+        match Offer::count(&list) {
+            Ok(files) if files > self.config.max_offer_files => {
+                self.refuse(OVER_QUOTA, "a list of more files than are taken here");
+            }
+            Ok(files) => {
+                self.offer_memory_bytes = list.len() + Offer::memory_bytes_of(files);
+                self.turn = Turn::ReadsOffer;
+                if list.len() <= MAX_OFFER_MESSAGE_BYTES {
+                    self.handle_offer(Offer::read(&list));
+                } else {
+                    self.act(TakerAction::ReadOffer { list });
+                }
+            }
+            Err(error) => self.refuse(BAD_OFFER, &error.to_string()),
+        }
+    }
+
+    /// The program has read the list of [`TakerAction::ReadOffer`].
+    pub fn handle_offer(&mut self, offer: Result<Offer, OfferError>) {
+        if self.turn != Turn::ReadsOffer {
+            return;
+        }
+        let offer = match offer {
             Ok(offer) => offer,
             Err(error) => return self.refuse(BAD_OFFER, &error.to_string()),
         };
+        self.offer_memory_bytes = offer.memory_bytes() + offer.len() as usize * FILE_STATE_BYTES;
         if let Some(expected) = self.config.expected_root {
             let is_it = match offer.entries() {
                 [entry] => {
@@ -352,7 +429,7 @@ impl Taker {
         if offer.is_empty() {
             return self.refuse(NO_SUCH_FILE, "the offer is empty");
         }
-        self.offer = offer;
+        self.offer = Arc::new(offer);
         self.turn = Turn::WaitsForAdmission;
         self.select();
         self.events.push_back(TakerEvent::Offered);
@@ -455,8 +532,6 @@ impl Taker {
 
     fn end(&mut self, code: CloseCode, reason: &str) {
         self.handle_closed();
-        self.incoming.clear();
-        self.held.clear();
         self.actions.push_back(TakerAction::Close { code, reason: reason.to_owned() });
     }
 }

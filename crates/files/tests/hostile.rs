@@ -90,7 +90,8 @@ impl Draw {
         match self.below(12) {
             0 => BlockTag::Offer,
             1 | 2 => BlockTag::Whole { file, want },
-            3..=7 => BlockTag::Part { file, want, offset: offset % (8 << 20) },
+            3 => BlockTag::Part { file, want, offset },
+            4..=7 => BlockTag::Part { file, want, offset: offset % (8 << 20) },
             8 => BlockTag::Packed { file, want, offset },
             9 => BlockTag::Recipe { file, want },
             _ => BlockTag::Pieces { file, want },
@@ -203,6 +204,7 @@ fn torment_taker(seed: u64) {
 fn answer_taker(taker: &mut Taker, now: Instant, action: TakerAction, draw: &mut Draw) {
     let is_good = draw.below(10) > 0;
     match action {
+        TakerAction::ReadOffer { list } => taker.handle_offer(Offer::read(&list)),
         TakerAction::Admit { .. } => taker.handle_admission(now, Ok(draw.number())),
         TakerAction::Inspect { file } => {
             let local = match draw.below(8) {

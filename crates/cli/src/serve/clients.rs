@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::Host;
 use super::client::{Answer, Client, Sender, report_sent};
-use super::uploads::Received;
+use super::uploads::{Overlaps, Received};
 use crate::failure::Failure;
 use crate::files;
 use crate::interrupt;
@@ -32,11 +32,13 @@ use crate::units::{count, in_millis, show_bytes, show_words};
 pub(super) struct Clients<'a> {
     pub(super) server: &'a Server,
     pub(super) host: Host<'a>,
-    pool: &'a PoolHandle,
+    pub(super) pool: &'a PoolHandle,
     /// What they are called where people look.
     names: &'a Names,
     pub(super) report: &'a Report,
     pub(super) here: HashMap<ConnectionId, Client>,
+    /// Which of those that send, send the same.
+    pub(super) overlaps: Overlaps,
     /// Uploads that have ended, until what is left of them is counted.
     pub(super) settling: Vec<(ConnectionId, Upload<Sender>)>,
     numbers: u64,
@@ -71,6 +73,7 @@ impl<'a> Clients<'a> {
             names,
             report,
             here: HashMap::new(),
+            overlaps: Overlaps::default(),
             settling: Vec::new(),
             numbers,
             clients,

@@ -2,13 +2,17 @@
 //!
 //! Two that send the same name: files are locked while they are written, so the second of two clients is
 //! refused that file. But a sender that vanished and came back is not kept from its own files: who sends what
-//! another connection of the same sender sends waits until that is silent, and takes its place.
+//! another connection of the same sender sends waits until that is silent, and takes its place. Whether two
+//! send the same is found once for each two, on the pool: their lists may be long.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::mem;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use haulier::{CloseCode, ConnectionId};
+use haulier_files::offer::Content;
+use haulier_files::pool::PoolHandle;
 use haulier_files::reason::{DONE, INTERRUPTED, NOT_ADMITTED, NOT_STORED};
 use haulier_files::session::{ServerLink, Upload};
 use haulier_files::taker::TakerEvent;
@@ -51,6 +55,42 @@ struct Last {
     here: u32,
     failure: Option<Failure>,
     elapsed: Duration,
+}
+
+/// Which two connections send a file of the same name, as far as it was looked at.
+#[derive(Debug, Default)]
+pub(super) struct Overlaps(HashMap<(ConnectionId, ConnectionId), Arc<OnceLock<bool>>>);
+
+impl Overlaps {
+    /// Whether these do; `None` while it is looked at.
+    fn find(
+        &mut self,
+        pool: &PoolHandle,
+        (a, first): (ConnectionId, &Upload<Sender>),
+        (b, second): (ConnectionId, &Upload<Sender>),
+    ) -> Option<bool> {
+        let pair = (a.min(b), a.max(b));
+        if let Some(found) = self.0.get(&pair) {
+            // A look that panicked is over and has found nothing.
+            let is_over = Arc::strong_count(found) == 1;
+            return found.get().copied().or(is_over.then_some(false));
+        }
+        let found = Arc::new(OnceLock::new());
+        self.0.insert(pair, Arc::clone(&found));
+        let lists = [first, second].map(|it| it.taking().shared_offer());
+        let wake = pool.clone();
+        pool.run(move || {
+            let [first, second] = &lists;
+            let _first = found.set(first.shares_path(second));
+            wake.wake();
+        });
+        None
+    }
+
+    /// One of them is gone.
+    fn forget(&mut self, id: ConnectionId) {
+        self.0.retain(|(a, b), _| *a != id && *b != id);
+    }
 }
 
 /// Whether a client may send now.
@@ -109,9 +149,9 @@ impl Clients<'_> {
         }
     }
 
-    fn judge(&self, id: ConnectionId) -> Verdict {
-        let Some((client, upload)) = self.here.get(&id).and_then(|it| Some((it, it.upload()?)))
-        else {
+    fn judge(&mut self, id: ConnectionId) -> Verdict {
+        let (here, overlaps) = (&self.here, &mut self.overlaps);
+        let Some((client, upload)) = here.get(&id).and_then(|it| Some((it, it.upload()?))) else {
             return Verdict::Wait;
         };
         let is_one_at_a_time = self.host.target.is_some() && self.host.is_once;
@@ -121,9 +161,8 @@ impl Clients<'_> {
         if is_one_at_a_time && self.received.is_any_done() {
             return Verdict::No(NOT_ADMITTED, "it has what it waited for");
         }
-        let others = self.here.iter().filter(|(other, _)| **other != id);
+        let others = here.iter().filter(|(other, _)| **other != id);
         let others = others.filter_map(|(other, it)| Some((*other, it, it.upload()?)));
-        let mut names = HashSet::new();
         for (other, it, their) in others.filter(|(.., their)| their.is_admitted()) {
             let is_same_sender = their.client() == upload.client();
             if !is_same_sender && is_one_at_a_time {
@@ -132,11 +171,15 @@ impl Clients<'_> {
                     "it takes from one sender, and another one is sending",
                 );
             }
-            if names.is_empty() {
-                names = upload.taking().offer().entries().iter().map(|it| &it.path).collect();
+            if !is_same_sender {
+                continue;
             }
-            let mut theirs = their.taking().offer().entries().iter();
-            if is_same_sender && (is_one_at_a_time || theirs.any(|it| names.contains(&it.path))) {
+            let is_same = is_one_at_a_time
+                || match overlaps.find(self.pool, (id, upload), (other, their)) {
+                    Some(is_same) => is_same,
+                    None => return Verdict::Wait,
+                };
+            if is_same {
                 let waited = client.waits_since.map_or(Duration::ZERO, |since| since.elapsed());
                 return match it.heard.1.elapsed() > SILENCE {
                     true => Verdict::Replace(other),
@@ -222,6 +265,7 @@ impl Clients<'_> {
 
     /// The connection has ended: what is left of its files is counted, and it may have been the last.
     pub(super) fn end_upload(&mut self, id: ConnectionId, mut client: Client) {
+        self.overlaps.forget(id);
         let no_files = Answer::No(DONE, String::new());
         let Answer::Inbox(upload) = mem::replace(&mut client.answer, no_files) else { return };
         if !client.is_done {

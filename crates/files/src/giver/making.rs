@@ -3,7 +3,6 @@
 //! One block is made at a time, because making reads the disk; the next is made while it is sent.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::{BlockSource, Fate, Giver, GiverAction, MAX_BLOCKS, Made, Turn};
 use crate::chunks::CHUNK_BYTES;
@@ -66,7 +65,7 @@ struct Making {
 pub(super) struct Maker {
     parts: Option<Parts>,
     making: Option<Making>,
-    recipes: Vec<(u32, Arc<Recipe>)>,
+    recipes: Vec<(u32, Recipe)>,
 }
 
 impl Maker {
@@ -78,8 +77,8 @@ impl Maker {
         }
     }
 
-    fn recipe(&self, file: u32) -> Option<Arc<Recipe>> {
-        self.recipes.iter().find(|(of, _)| *of == file).map(|(_, recipe)| Arc::clone(recipe))
+    fn recipe(&self, file: u32) -> Option<Recipe> {
+        self.recipes.iter().find(|(of, _)| *of == file).map(|(_, recipe)| recipe.clone())
     }
 
     fn keep(&mut self, file: u32, recipe: Recipe) {
@@ -87,7 +86,7 @@ impl Maker {
         if self.recipes.len() >= MAX_RECIPES {
             self.recipes.remove(0);
         }
-        self.recipes.push((file, Arc::new(recipe)));
+        self.recipes.push((file, recipe));
     }
 }
 

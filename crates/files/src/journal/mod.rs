@@ -35,6 +35,16 @@ use haulier_proto::connection::ChunkValue;
 /// The value that says that a chunk is not here. No bytes are known that have it.
 const MISSING: ChunkValue = ChunkValue::from_bytes([0; 32]);
 
+/// The longest that the journal of a file of this size gets while it comes once: a note of each chunk as it
+/// is written, at most twice, and another one if it is found to be gone; and a checkpoint for each note.
+pub(crate) const fn max_journal_bytes(length: u64) -> u64 {
+    let notes = 3 * (chunk_count(length) as u64 + SPARE_NOTES);
+    FileIdentity::MAX_BYTES as u64 + notes * (lines::NOTE_BYTES + lines::CHECKPOINT_BYTES) as u64
+}
+
+/// Chunks beyond those of a file that are noted because parts begin at multiples of 1 MiB.
+const SPARE_NOTES: u64 = 8;
+
 /// Why a journal is of no use. Nothing is lost but what it says: the file begins anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -18,6 +18,7 @@ pub use ahead::{AskError, Expected, FileReader, MAX_READ_AHEAD};
 pub use hash::{HashProgress, hash_file};
 pub use parts::{FileHasher, hash_spans};
 pub use pipe::{PipeRead, PipeReader};
+pub(crate) use source::Stream;
 pub use source::{FileVersion, Source, SourceFile};
 #[cfg(test)]
 mod tests;

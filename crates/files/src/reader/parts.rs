@@ -24,6 +24,10 @@ const CHUNKS_AT_ONCE: usize = 16;
 
 /// How often a file is read for its root if something of it changes meanwhile, its mode or a link to it.
 const MAX_READS: u32 = 3;
+impl FileHasher {
+    /// What [`FileHasher::hash_next`] reads, in bytes.
+    pub(crate) const BYTES_AT_ONCE: u64 = (CHUNKS_AT_ONCE * CHUNK_BYTES) as u64;
+}
 
 /// The values of a file's chunks, as far as they are known.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +84,15 @@ impl FileHasher {
             chunks.push(chunk);
         }
         Ok(chunks)
+    }
+
+    /// Adds what another one knows of the same version.
+    pub(crate) fn take_over(&mut self, other: Self) {
+        if self.version.is_none() {
+            *self = other;
+        } else if self.version == other.version {
+            self.values.extend(other.values);
+        }
     }
 
     /// Hashes some chunks that are not known yet, one behind the other; whether any are left.

@@ -5,6 +5,7 @@
 //! length or its time of change since it was opened. A file that was replaced by a rename goes on being
 //! served as it was.
 
+use std::borrow::Borrow;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
@@ -216,27 +217,30 @@ impl SourceFile {
             None => Ok(()),
         }
     }
-
-    /// Reads all of it in order, as a stream.
-    pub(crate) const fn stream(&self) -> Stream<'_> {
-        Stream { file: self, offset: 0 }
-    }
 }
 
 /// A file, read from its start to the length that it had when it was opened.
-pub(crate) struct Stream<'f> {
-    file: &'f SourceFile,
+pub(crate) struct Stream<F> {
+    file: F,
     offset: u64,
 }
 
-impl io::Read for Stream<'_> {
+impl<F: Borrow<SourceFile>> Stream<F> {
+    /// Reads all of it in order.
+    pub(crate) const fn new(file: F) -> Self {
+        Self { file, offset: 0 }
+    }
+}
+
+impl<F: Borrow<SourceFile>> io::Read for Stream<F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.file.version.bytes - self.offset;
+        let file: &SourceFile = self.file.borrow();
+        let left = file.version.bytes - self.offset;
         let wanted = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         if pool::is_ending() {
             return Err(io::Error::other("stopped"));
         }
-        let count = self.file.file.read_at(&mut buffer[..wanted], self.offset)?;
+        let count = file.file.read_at(&mut buffer[..wanted], self.offset)?;
         self.offset += count as u64;
         if count < wanted { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(count) }
     }

@@ -1,39 +1,45 @@
 //! What files cost of a quota: their bytes, and what the disk needs to have them at all.
 //!
-//! The invariant: every file and every directory costs something, so that a quota of bytes bounds how many
-//! there are. What is there already, also of an unfinished file, costs nothing more.
+//! The invariant: every file, pipe and directory costs something from the moment it may be made, so that a
+//! quota of bytes bounds how many there are; and a file costs its journal too while it is unfinished. What
+//! is there already, also of an unfinished file, costs nothing more.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::folder::Folder;
-use crate::offer::{Content, Offer};
+use crate::journal::max_journal_bytes;
+use crate::offer::{Content, Entry, Offer};
+use crate::quota::{BLOCK_BYTES, cost_of};
 use crate::system;
-use crate::writer::Replace;
-
-/// What a file or directory costs at least, and what the others are rounded up to, in bytes: a block of a
-/// disk.
-const BLOCK_BYTES: u64 = 4096;
+use crate::writer::{MIN_JOURNAL_BYTES, Replace};
 
 /// Directories in directories that are counted: more than an offer can have.
 const MAX_DEPTH: usize = 64;
 
-/// What a file of this size costs.
-pub(super) const fn cost_of(bytes: u64) -> u64 {
-    let blocks = bytes.div_ceil(BLOCK_BYTES);
-    (if blocks == 0 { 1 } else { blocks }).saturating_mul(BLOCK_BYTES)
+/// What is in a place: the cost in bytes, and how many files and directories there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub(super) bytes: u64,
+    pub(super) files: u64,
+}
+
+impl Taken {
+    const fn add(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.files += 1;
+    }
 }
 
 /// What is in a directory, unfinished files too. What cannot be read is not counted.
-pub(super) fn cost_of_folder(folder: &Path) -> u64 {
-    let mut found = 0_u64;
+pub(super) fn taken_in_folder(folder: &Path) -> Taken {
+    let mut found = Taken::default();
     let mut folders: Vec<(PathBuf, usize)> = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         for item in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let Ok(metadata) = item.metadata() else { continue };
-            found =
-                found.saturating_add(cost_of(if metadata.is_dir() { 0 } else { metadata.len() }));
+            found.add(cost_of(if metadata.is_dir() { 0 } else { metadata.len() }));
             if metadata.is_dir() && depth < MAX_DEPTH {
                 folders.push((item.path(), depth + 1));
             }
@@ -42,11 +48,26 @@ pub(super) fn cost_of_folder(folder: &Path) -> u64 {
     found
 }
 
+/// What the journal of a file costs while it comes, however often some of it comes again.
+pub(super) const fn cost_of_journal(bytes: u64) -> u64 {
+    if bytes < MIN_JOURNAL_BYTES { 0 } else { cost_of(max_journal_bytes(bytes)) }
+}
+
+/// What an entry costs until it has its name; of a pipe what it costs without any bytes.
+pub(super) fn cost_of_entry(entry: &Entry) -> u64 {
+    let bytes = entry.size().unwrap_or_default();
+    cost_of(bytes).saturating_add(cost_of_journal(bytes))
+}
+
 /// What each file of an offer would add.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Costs {
+    /// Of each file.
     pub(super) files: Vec<u64>,
+    /// Of the directories that are made for them.
     pub(super) folders: u64,
+    /// Files of which some is here, and what that costs.
+    pub(super) here: BTreeMap<u32, u64>,
 }
 
 impl Costs {
@@ -54,24 +75,29 @@ impl Costs {
     pub(super) fn find(
         offer: &Offer,
         replace: Replace,
+        is_alone: bool,
         path_of: impl Fn(u32) -> Option<PathBuf>,
     ) -> Self {
-        let paths = (0..offer.len()).map(path_of);
-        let mut costs = Self { files: Vec::new(), folders: 0 };
+        let mut costs = Self::default();
         let mut folders = HashSet::new();
-        for (entry, path) in offer.entries().iter().zip(paths) {
-            let path = path.unwrap_or_default();
-            costs.files.push(match entry.content {
-                Content::Directory if is_there(&path) => 0,
-                Content::Directory => BLOCK_BYTES,
-                // Its length is not known: its bytes are counted as they come.
-                Content::Stream => 0,
-                Content::Sized(bytes) | Content::Known { size: bytes, .. } => match replace {
-                    // It is here, or will be refused.
-                    Replace::Never if is_there(&path) => 0,
-                    _ => cost_of(bytes).saturating_sub(cost_of_part(&path)),
-                },
-            });
+        for (file, entry) in (0..).zip(offer.entries()) {
+            let path = path_of(file).unwrap_or_default();
+            let cost = match (entry.content, replace) {
+                (Content::Directory, _) if is_there(&path) => 0,
+                (Content::Directory, _) => BLOCK_BYTES,
+                // It is here, or will be refused.
+                (_, Replace::Never) if is_there(&path) => 0,
+                // Another upload may finish what is here of it, and this one write all of it beside that.
+                (_, Replace::File) if !is_alone => cost_of_entry(entry),
+                _ => {
+                    let part = cost_of_part(&path);
+                    if part.bytes > 0 {
+                        costs.here.insert(file, part.bytes + part.journal_bytes);
+                    }
+                    cost_of_entry(entry).saturating_sub(part.bytes)
+                }
+            };
+            costs.files.push(cost);
             let mut inner = path.parent().filter(|_| entry.path.parts().count() > 1);
             for _ in 1..entry.path.parts().count() {
                 let Some(folder) = inner.filter(|it| !folders.contains(*it)) else { break };
@@ -83,21 +109,33 @@ impl Costs {
         costs
     }
 
-    pub(super) fn total(&self) -> u64 {
-        self.files.iter().fold(self.folders, |sum, cost| sum.saturating_add(*cost))
+    /// What they add in bytes, and how many files and directories.
+    pub(super) fn total(&self) -> Taken {
+        let bytes = self.files.iter().fold(self.folders, |sum, cost| sum.saturating_add(*cost));
+        let files = self.files.iter().filter(|cost| **cost > 0).count() as u64;
+        Taken { bytes, files: files + self.folders / BLOCK_BYTES }
     }
 }
 
 /// What is there of a file that is not finished.
-pub(super) fn cost_of_part(path: &Path) -> u64 {
-    let part = part_of(path).and_then(|part| part.symlink_metadata().ok());
-    part.map_or(0, |part| cost_of(part.len()))
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PartCost {
+    pub(super) bytes: u64,
+    pub(super) journal_bytes: u64,
+}
+
+pub(super) fn cost_of_part(path: &Path) -> PartCost {
+    let cost = |ending| {
+        let beside = beside(path, ending).and_then(|it| it.symlink_metadata().ok());
+        beside.map_or(0, |it| cost_of(it.len()))
+    };
+    PartCost { bytes: cost(".haulier-part"), journal_bytes: cost(".haulier-journal") }
 }
 
 /// Whether somebody still writes a file that is not finished.
 pub(super) fn is_in_use(path: &Path) -> bool {
     let folder = path.parent().and_then(|folder| Folder::open(folder).ok());
-    let part = folder.zip(part_of(path)).and_then(|(folder, part)| {
+    let part = folder.zip(beside(path, ".haulier-part")).and_then(|(folder, part)| {
         let found = folder.find(part.file_name()?).ok()??;
         let is_file = found.kind == rustix::fs::FileType::RegularFile;
         is_file.then(|| folder.read(part.file_name()?).ok()).flatten()
@@ -105,9 +143,9 @@ pub(super) fn is_in_use(path: &Path) -> bool {
     part.is_some_and(|part| matches!(system::lock(&part), Ok(false)))
 }
 
-fn part_of(path: &Path) -> Option<PathBuf> {
+fn beside(path: &Path, ending: &str) -> Option<PathBuf> {
     let name = path.file_name()?;
-    Some(path.with_file_name(system::name_with(name, "", ".haulier-part")))
+    Some(path.with_file_name(system::name_with(name, "", ending)))
 }
 
 fn is_there(path: &Path) -> bool {
@@ -118,7 +156,6 @@ fn is_there(path: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::names::SafePath;
-    use crate::offer::Entry;
 
     fn offer(files: &[(&str, Content)]) -> Offer {
         let entry =
@@ -127,24 +164,31 @@ mod tests {
     }
 
     #[test]
-    fn every_file_and_directory_costs_a_block_at_least() {
+    fn every_file_pipe_and_directory_costs_a_block_at_least() {
         let dir = tempfile::tempdir().unwrap();
         let files = [
             ("a/b/x", Content::Sized(0)),
             ("a/b/y", Content::Sized(4097)),
             ("e", Content::Directory),
+            ("p", Content::Stream),
+            ("w", Content::Sized(2 << 20)),
         ];
         let offer = offer(&files);
         let find = || {
             let path_of = |file| offer.entry(file).map(|it| dir.path().join(it.path.as_str()));
-            Costs::find(&offer, Replace::Never, path_of)
+            Costs::find(&offer, Replace::Never, true, path_of)
         };
         let costs = find();
-        assert_eq!((costs.files, costs.folders), (vec![4096, 4096, 8192], 8192));
+        // The long one has a journal.
+        let expected = vec![4096, 4096, 8192, (2 << 20) + 4096, 4096];
+        assert_eq!((&costs.files, costs.folders), (&expected, 8192));
+        assert_eq!(costs.total(), Taken { bytes: (2 << 20) + 8 * 4096, files: 7 });
         fs::create_dir_all(dir.path().join("a/b")).unwrap();
         fs::write(dir.path().join("a/b/y"), vec![0; 4097]).unwrap();
         fs::create_dir(dir.path().join("e")).unwrap();
-        assert_eq!((find().total(), cost_of_folder(dir.path())), (4096, 8192 + 3 * 4096));
+        assert_eq!(find().total().files, 3);
+        let taken = Taken { bytes: 8192 + 3 * 4096, files: 4 };
+        assert_eq!(taken_in_folder(dir.path()), taken);
     }
 
     /// A client that vanishes leaves what it has sent, and it is not charged again when it goes on.
@@ -153,13 +197,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("x.haulier-part"), vec![0; 10_000]).unwrap();
         let offer = offer(&[("x", Content::Sized(10_000))]);
-        let costs = Costs::find(&offer, Replace::Never, |_| Some(dir.path().join("x")));
-        assert_eq!((costs.total(), cost_of_folder(dir.path())), (0, 12_288));
+        let find = |replace, is_alone| {
+            Costs::find(&offer, replace, is_alone, |_| Some(dir.path().join("x"))).total().bytes
+        };
+        assert_eq!((find(Replace::Never, false), find(Replace::File, true)), (0, 0));
+        assert_eq!(taken_in_folder(dir.path()).bytes, 12_288);
+        // Another upload may be about to give this one its name.
+        assert_eq!(find(Replace::File, false), 12_288);
         // An old version is there until the new one is.
         fs::rename(dir.path().join("x.haulier-part"), dir.path().join("x")).unwrap();
-        for (replace, expected) in [(Replace::Never, 0), (Replace::File, 12_288)] {
-            let costs = Costs::find(&offer, replace, |_| Some(dir.path().join("x")));
-            assert_eq!(costs.total(), expected, "{replace:?}");
-        }
+        assert_eq!((find(Replace::Never, true), find(Replace::File, true)), (0, 12_288));
     }
 }

@@ -15,9 +15,10 @@ use crate::chunks::CHUNK_BYTES;
 use crate::giver::{BlockSource, Giver, GiverAction, GiverConfig, GiverEvent, Made, Start};
 use crate::offer::{Offer, Root};
 use crate::packing::Packing;
+use crate::pieces::Recipe;
 use crate::pool::PoolHandle;
 use crate::progress::Progress;
-use crate::reader::{hash_spans, read_spans};
+use crate::reader::{FileHasher, hash_spans, read_spans};
 use crate::reason::{Fault, Reason};
 use crate::tag::BlockTag;
 
@@ -72,6 +73,9 @@ pub struct Giving {
     is_connected: bool,
     /// The file that is being packed, of which its first part was judged.
     packs: Option<u32>,
+    /// What the list takes, if it is this client's alone; and what the connection was told that is held.
+    list_bytes: usize,
+    held_bytes: usize,
     pace: Pace,
     delivered_bytes: u64,
     clock: Clock,
@@ -93,7 +97,16 @@ impl Giving {
         config: GiverConfig,
         path: &str,
     ) -> Option<Self> {
-        let offer = library.offer().within(path);
+        let all = library.offer();
+        // What a client has a list of its own for counts as its own.
+        let (offer, list_bytes) = match path {
+            "" => (all, 0),
+            _ => {
+                let some = all.within(path);
+                let bytes = some.memory_bytes();
+                (Arc::new(some), bytes)
+            }
+        };
         if offer.is_empty() {
             return None;
         }
@@ -114,6 +127,8 @@ impl Giving {
             // A client that gives has asked; of a server's there may be copies.
             is_connected: config.start == Start::WhenAsked,
             packs: None,
+            list_bytes,
+            held_bytes: 0,
             pace: Pace::new(),
             delivered_bytes: 0,
             clock,
@@ -122,7 +137,7 @@ impl Giving {
 
     /// The files.
     #[must_use]
-    pub const fn offer(&self) -> &Offer {
+    pub fn offer(&self) -> &Offer {
         self.giver.offer()
     }
 
@@ -237,6 +252,10 @@ impl Giving {
             self.giver.handle_made(tag, part.map(Made::PipePart));
         }
         self.outbox.send(link);
+        let held_bytes = self.list_bytes + self.giver.memory_bytes();
+        if std::mem::replace(&mut self.held_bytes, held_bytes) != held_bytes {
+            link.hold_bytes(held_bytes);
+        }
     }
 
     fn on_made(&mut self, tag: BlockTag, made: Result<(Made, Option<BlockTree>), Fault>) {
@@ -257,7 +276,8 @@ impl Giving {
         self.packs = file;
         let since = (!part.is_first).then(|| self.clock.now());
         let library = Arc::clone(&self.library);
-        self.jobs.run(move || Answer::Packed { tag, made: part.make(&library), since });
+        let answer = move |made| Answer::Packed { tag, made, since };
+        self.jobs.run(move || part.make(&library), answer);
     }
 
     fn is_pipe(&self, file: u32) -> bool {
@@ -322,12 +342,11 @@ impl Giving {
             GiverAction::Read { tag, offset, file, spans } => {
                 let tree = self.blocks.get(&tag).and_then(|sent| sent.tree.clone());
                 let index = index(file);
-                self.jobs.run(move || {
+                let read = move || {
                     let expected = tree.as_ref().map(|tree| (tree, chunk_at(offset)));
-                    let read = library
-                        .read(index, tree.as_ref(), |_, file| read_spans(file, &spans, expected));
-                    Answer::Read { tag, offset, read }
-                });
+                    library.read(index, tree.as_ref(), |_, file| read_spans(file, &spans, expected))
+                };
+                self.jobs.run(read, move |read| Answer::Read { tag, offset, read });
             }
             GiverAction::MakePart { tag, file, offset, max_bytes, packing } => {
                 let index = index(file);
@@ -335,44 +354,44 @@ impl Giving {
                     let part = PackedPart { index, offset, max_bytes, packing, is_first: false };
                     return self.pack_part(tag, link.speed(), part);
                 }
-                self.jobs.run(move || {
-                    let made = make_part(&library, index, offset, max_bytes);
-                    Answer::Made { tag, made }
-                });
+                let make = move || make_part(&library, index, offset, max_bytes);
+                self.jobs.run(make, move |made| Answer::Made { tag, made });
             }
             GiverAction::MakePieces { tag, file, spans } => {
                 let index = index(file);
-                self.jobs.run(move || {
-                    let made = library.read(index, None, |_, file| {
+                let make = move || {
+                    library.read(index, None, |_, file| {
                         Ok((Made::Pieces, Some(hash_spans(file, &spans)?)))
-                    });
-                    Answer::Made { tag, made }
-                });
+                    })
+                };
+                self.jobs.run(make, move |made| Answer::Made { tag, made });
             }
             GiverAction::MakeRecipe { tag, file } => {
                 let index = index(file);
-                self.jobs.run(move || {
-                    let made = library.recipe(index).map(|recipe| (Made::Recipe(recipe), None));
+                let ticket = self.jobs.ticket(move |recipe: Result<Recipe, Fault>| {
+                    let made = recipe.map(|recipe| (Made::Recipe(recipe), None));
                     Answer::Made { tag, made }
                 });
+                library.want_recipe(index, &self.jobs.pool, ticket);
             }
             GiverAction::MakeTree { tag, file } => {
                 let index = index(file);
-                self.jobs.run(move || {
-                    let made = library.tree(index).map(|tree| {
+                let ticket = self.jobs.ticket(move |tree: Result<BlockTree, Fault>| {
+                    let made = tree.map(|tree| {
                         let (size, root) = (tree.length(), *tree.digest());
                         (Made::Tree { size, root }, Some(tree))
                     });
                     Answer::Made { tag, made }
                 });
+                library.want_tree(index, &self.jobs.pool, ticket);
             }
             GiverAction::FindRoot { file } => {
                 let index = index(file);
-                self.jobs.run(move || {
-                    let tree = library.tree_of_parts(index);
+                let ticket = self.jobs.ticket(move |tree: Result<BlockTree, Fault>| {
                     let root = tree.map(|tree| (tree.length(), *tree.digest()));
                     Answer::Root { file, root }
                 });
+                library.want_tree(index, &self.jobs.pool, ticket);
             }
             _ => {}
         }
@@ -421,7 +440,10 @@ fn make_part(
     library.note_part();
     library.read(index, None, |served, file| {
         let end = file.version().bytes.min(offset.saturating_add(max_bytes)).max(offset);
-        let tree = served.hasher().hash_part(file, offset..end)?;
+        // Nobody waits for the lock while it is read.
+        let mut hashed = FileHasher::default();
+        let tree = hashed.hash_part(file, offset..end)?;
+        served.hasher().take_over(hashed);
         Ok((Made::Part { length: end - offset }, Some(tree)))
     })
 }

@@ -5,7 +5,7 @@
 //! inbox make room.
 
 use super::Place;
-use super::costs::cost_of_folder;
+use super::costs::{Taken, taken_in_folder};
 use crate::quota::InboxQuota;
 use crate::reason::{Fault, Reason};
 use crate::writer::Replace;
@@ -25,7 +25,10 @@ impl<K: Ord + Clone> Inbox<K> {
     /// Stores files in this place. Counts what is there; that takes as long as listing it does.
     #[must_use]
     pub fn new(place: Place, replace: Replace, mut quota: InboxQuota<K>) -> Self {
-        quota.set_taken_bytes(if quota.is_limited() { cost_of_place(&place) } else { 0 });
+        if quota.is_limited() {
+            let taken = taken_in(&place);
+            quota.set_taken(taken.bytes, taken.files);
+        }
         Self { place, replace, keeps_attributes: true, quota, uploads: 0 }
     }
 
@@ -43,8 +46,14 @@ impl<K: Ord + Clone> Inbox<K> {
     }
 
     /// Takes up what an upload needs, or says in words what is missing.
-    pub(super) fn reserve(&mut self, client: &K, bytes: u64) -> Result<(), Fault> {
+    pub(super) fn reserve(&mut self, client: &K, costs: Taken) -> Result<(), Fault> {
+        let Taken { bytes, files } = costs;
+        self.quota.reserve_files(files).map_err(|left| {
+            let text = format!("{files} files and directories, and {left} more are taken");
+            Fault::new(Reason::Quota, &text)
+        })?;
         self.quota.reserve(client, bytes).map_err(|left| {
+            self.quota.release_files(files);
             let (in_all, of_client) = self.quota.limits();
             let (of_whom, max) = match left < self.quota.left_in_all_bytes() {
                 true => ("for each client", of_client),
@@ -60,10 +69,10 @@ impl<K: Ord + Clone> Inbox<K> {
 }
 
 /// What is counted before an upload, if none is under way.
-pub(super) fn cost_of_place(place: &Place) -> u64 {
+pub(super) fn taken_in(place: &Place) -> Taken {
     match place {
-        Place::Folder(folder) => cost_of_folder(folder),
-        Place::File(_) => 0,
+        Place::Folder(folder) => taken_in_folder(folder),
+        Place::File(_) => Taken::default(),
     }
 }
 
@@ -83,15 +92,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("x"), vec![0; 5 << 20]).unwrap();
         let quota = InboxQuota::new(20 << 20, 10 << 20);
+        let quota = quota.with_max_files(100);
         let mut inbox = Inbox::new(Place::Folder(dir.path().into()), Replace::Never, quota);
         assert_eq!(inbox.quota().left_in_all_bytes(), 15 << 20);
         let words = |fault: Result<(), Fault>| fault.unwrap_err().text;
+        let cost = |bytes, files| Taken { bytes, files };
         assert_eq!(
-            words(inbox.reserve(&1, 11 << 20)),
+            words(inbox.reserve(&1, cost(11 << 20, 9))),
             "11.0 MiB, and 10.0 are left of 10.0 MiB for each client"
         );
-        inbox.reserve(&1, 10 << 20).unwrap();
-        let all = words(inbox.reserve(&2, 6 << 20));
+        inbox.reserve(&1, cost(10 << 20, 9)).unwrap();
+        let files = words(inbox.reserve(&2, cost(4096, 91)));
+        assert_eq!(files, "91 files and directories, and 90 more are taken");
+        let all = words(inbox.reserve(&2, cost(6 << 20, 90)));
         assert_eq!(all, "6.0 MiB, and 5.0 are left of 20.0 MiB for all clients together");
     }
 }

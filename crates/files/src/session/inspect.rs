@@ -39,6 +39,11 @@ impl Inspection {
         Self { local, writer: None, older: None, words: None, is_in_use: false }
     }
 
+    /// It could not be looked at.
+    pub(super) fn failed(fault: Fault) -> Self {
+        Self { words: Some(fault.to_string()), ..Self::of(Local::Refused(fault)) }
+    }
+
     fn refused(error: &WriteError) -> Self {
         let words = Some(error.to_string());
         let is_in_use = matches!(error, WriteError::InUse { .. });

@@ -3,6 +3,9 @@
 //! Files up to 64 MiB are hashed when the library is loaded, 1 GiB of them at most. Of larger ones the tree
 //! is in the cache, or they go in parts, and what was found out is kept for the next client.
 //!
+//! What takes long, the root of a large file and its recipe, is computed once for all clients that want it
+//! ([`shared`](super::shared)).
+//!
 //! The invariant: what is served of a file is the version that was there when it was last looked at: when the
 //! library was loaded, or when a read of it found something else. That read ends with `changed`, nothing
 //! that was known of the file counts any more, and who asks next is offered what is there now.
@@ -18,13 +21,15 @@ use std::time::{Duration, Instant};
 
 use haulier_proto::connection::BlockTree;
 
+use super::Ticket;
 use super::pipe::Pipe;
-use crate::cut::cut_file;
+use super::shared::{SLICE_BYTES, Shared};
+use crate::cut::Cutter;
 use crate::errors::{Change, ReadError};
 use crate::folder::Folder;
 use crate::names::{NameError, SafePath};
 use crate::offer::{Content, Entry, Offer, OfferError, Root};
-use crate::pieces::Recipe;
+use crate::pieces::{MAX_PIECES, Recipe};
 use crate::pool::PoolHandle;
 use crate::reader::{FileHasher, FileVersion, HashProgress, SourceFile, hash_file};
 use crate::reason::{Fault, Reason};
@@ -102,8 +107,14 @@ struct Known {
     /// None of a directory.
     version: Option<FileVersion>,
     open: Option<Arc<SourceFile>>,
-    tree: Option<BlockTree>,
-    recipe: Option<Recipe>,
+    tree: Arc<Shared<BlockTree>>,
+    recipe: Arc<Shared<Recipe>>,
+}
+
+impl Known {
+    fn is_of(&self, file: &SourceFile) -> bool {
+        self.version.is_some_and(|version| version.change_to(file.version()).is_none())
+    }
 }
 
 impl Library {
@@ -162,7 +173,7 @@ impl Library {
     }
 
     fn hash_in_background(&self, served: &Served) -> Result<(), ReadError> {
-        if served.known().tree.is_some() {
+        if served.known_tree().is_some() {
             return Ok(());
         }
         let file = served.file()?;
@@ -170,7 +181,7 @@ impl Library {
             while self.last_part().is_some_and(|at| at.elapsed() < QUIET) {
                 std::thread::sleep(QUIET);
             }
-            if served.known().tree.is_some() || !served.hasher().hash_next(&file)? {
+            if served.known_tree().is_some() || !served.hasher().hash_next(&file)? {
                 return Ok(());
             }
         }
@@ -200,7 +211,7 @@ impl Library {
     }
 
     /// The tree of a file, hashed if it is not known.
-    pub(super) fn tree(&self, index: usize) -> Result<BlockTree, Fault> {
+    fn tree(&self, index: usize) -> Result<BlockTree, Fault> {
         if let Some(tree) = self.file(index).ok_or(Reason::Unreadable)?.known_tree() {
             return Ok(tree);
         }
@@ -211,8 +222,40 @@ impl Library {
         })
     }
 
+    /// Answers with the tree of a file: what of it was hashed with no part is read for it.
+    pub(super) fn want_tree(
+        self: &Arc<Self>,
+        index: usize,
+        pool: &PoolHandle,
+        ticket: Ticket<BlockTree>,
+    ) {
+        let Some(served) = self.file(index) else {
+            return ticket.answer(Err(Reason::Unreadable.into()));
+        };
+        let library = Arc::clone(self);
+        let slice = move || match library.hash_slice(index) {
+            Ok(true) => None,
+            Ok(false) => Some(library.tree_of_parts(index)),
+            Err(fault) => Some(Err(fault)),
+        };
+        let tree = Arc::clone(&served.known().tree);
+        Shared::want(&tree, pool, ticket, slice);
+    }
+
+    /// Hashes some of a file; whether there is more to hash.
+    fn hash_slice(&self, index: usize) -> Result<bool, Fault> {
+        self.read(index, None, |served, file| {
+            for _ in 0..SLICE_BYTES / FileHasher::BYTES_AT_ONCE {
+                if !served.hasher().hash_next(file)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })
+    }
+
     /// The tree of a file of which parts were hashed already.
-    pub(super) fn tree_of_parts(&self, index: usize) -> Result<BlockTree, Fault> {
+    fn tree_of_parts(&self, index: usize) -> Result<BlockTree, Fault> {
         if let Some(tree) = self.file(index).ok_or(Reason::Unreadable)?.known_tree() {
             return Ok(tree);
         }
@@ -247,14 +290,15 @@ impl Library {
         let (version, mode) = (*file.version(), file.mode());
         {
             let mut known = served.known();
+            let of_now = known.tree.known();
             let is_known = |tree: &BlockTree| {
-                known.tree.as_ref().is_some_and(|known| known.digest() == tree.digest())
+                of_now.as_ref().is_some_and(|known| known.digest() == tree.digest())
             };
             if known.version == Some(version) && !tree.is_some_and(is_known) {
                 return;
             }
             let open = served.is_kept_open.then(|| Arc::new(file));
-            *known = Known { version: Some(version), open, tree: None, recipe: None };
+            *known = Known { version: Some(version), open, ..Known::default() };
         }
         self.cache.forget(&served.path);
         self.change_entry(index, |entry| {
@@ -266,40 +310,65 @@ impl Library {
         }
     }
 
-    pub(super) fn recipe(&self, index: usize) -> Result<Recipe, Fault> {
-        let served = self.file(index).ok_or(Reason::Unreadable)?;
-        if let Some(recipe) = served.known().recipe.clone() {
-            return Ok(recipe);
-        }
-        let file = served.file().map_err(|error| error.fault())?;
-        let pieces = self.read(index, None, |_, file| cut_file(file))?;
-        let recipe = Recipe::new(pieces)
-            .map_err(|error| Fault::new(Reason::Unreadable, &error.to_string()))?;
-        let tree = {
-            let mut known = served.known();
-            if known.version.is_none_or(|version| version.change_to(file.version()).is_some()) {
-                return Ok(recipe);
+    /// Answers with the pieces of a file.
+    pub(super) fn want_recipe(
+        self: &Arc<Self>,
+        index: usize,
+        pool: &PoolHandle,
+        ticket: Ticket<Recipe>,
+    ) {
+        let Some(served) = self.file(index) else {
+            return ticket.answer(Err(Reason::Unreadable.into()));
+        };
+        let (library, mut cutter) = (Arc::clone(self), None);
+        let slice = move || library.cut_slice(index, &mut cutter).transpose();
+        let recipe = Arc::clone(&served.known().recipe);
+        Shared::want(&recipe, pool, ticket, slice);
+    }
+
+    /// Cuts some of a file; all of its pieces at the end.
+    fn cut_slice(
+        &self,
+        index: usize,
+        cutter: &mut Option<Cutter<Arc<SourceFile>>>,
+    ) -> Result<Option<Recipe>, Fault> {
+        let cutter = match cutter {
+            Some(cutter) => cutter,
+            None => {
+                let served = self.file(index).ok_or(Reason::Unreadable)?;
+                let file = served.file().map_err(|error| error.fault())?;
+                cutter.insert(Cutter::new(file))
             }
-            known.recipe = Some(recipe.clone());
-            known.tree.clone()
+        };
+        let pieces = self.read(index, None, |_, _| cutter.next_pieces(SLICE_BYTES))?;
+        let too_many = || Fault::new(Reason::Unreadable, "it has too many pieces to be compared");
+        if cutter.count() > MAX_PIECES {
+            return Err(too_many());
+        }
+        let Some(pieces) = pieces else { return Ok(None) };
+        let recipe = Recipe::new(pieces).map_err(|_| too_many())?;
+        let served = self.file(index).ok_or(Reason::Unreadable)?;
+        let tree = {
+            let known = served.known();
+            known.is_of(cutter.file()).then(|| known.tree.known()).flatten()
         };
         if let Some(tree) = tree {
-            self.keep(&file, &tree, Some(&recipe));
+            self.keep(cutter.file(), &tree, Some(&recipe));
         }
-        Ok(recipe)
+        Ok(Some(recipe))
     }
 
     /// Keeps a tree, and offers its root from now on.
     fn learn(&self, index: usize, file: &SourceFile, tree: &BlockTree) {
         let Some(served) = self.file(index) else { return };
         let recipe = {
-            let mut known = served.known();
+            let known = served.known();
             // Somebody found that it has changed meanwhile.
-            if known.version.is_none_or(|version| version.change_to(file.version()).is_some()) {
+            if !known.is_of(file) {
                 return;
             }
-            known.tree = Some(tree.clone());
-            known.recipe.clone()
+            known.tree.learn(tree.clone());
+            known.recipe.known()
         };
         self.keep(file, tree, recipe.as_ref());
         self.change_entry(index, |entry| entry.content = known_content(tree));
@@ -389,7 +458,7 @@ impl Served {
     }
 
     pub(super) fn known_tree(&self) -> Option<BlockTree> {
-        self.known().tree.clone()
+        self.known().tree.known()
     }
 
     pub(super) fn hasher(&self) -> MutexGuard<'_, FileHasher> {
@@ -412,14 +481,15 @@ impl Served {
         if bytes > MAX_HASHED_BYTES {
             if let Some(cached) = cache.load(&*self.file()?, draw) {
                 entry.content = known_content(&cached.tree);
-                let mut known = self.known();
-                (known.tree, known.recipe) = (Some(cached.tree), cached.recipe);
+                let known = self.known();
+                known.tree.learn(cached.tree);
+                cached.recipe.into_iter().for_each(|recipe| known.recipe.learn(recipe));
             }
         } else if bytes <= *left {
             *left -= bytes;
             let tree = hash_file(&*self.file()?, 2, &HashProgress::default())?;
             entry.content = known_content(&tree);
-            self.known().tree = Some(tree);
+            self.known().tree.learn(tree);
         }
         Ok(())
     }

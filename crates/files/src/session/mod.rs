@@ -29,6 +29,7 @@ mod pipe;
 mod putting;
 #[cfg(feature = "net")]
 mod serving;
+mod shared;
 mod taking;
 mod upload;
 
@@ -59,6 +60,7 @@ pub use upload::Upload;
 
 use crate::offer::Root;
 use crate::pool::PoolHandle;
+use crate::reason::{Fault, Reason};
 
 /// The disk's answers are awaited by asking: 16 chunks in each turn are 33 Gbit/s.
 #[cfg(feature = "net")]
@@ -97,6 +99,11 @@ pub trait Link {
     fn all_acked(&self) -> bool;
     /// How fast it is, as far as that is known: for the choice whether to pack.
     fn speed(&self) -> LinkSpeed;
+    /// This end holds so many bytes for the other one, beside the connection: a server counts them to what
+    /// its clients make it hold.
+    fn hold_bytes(&self, bytes: usize) {
+        let _ = bytes;
+    }
     /// Closes the connection.
     fn close(&self, code: CloseCode, reason: &str);
 }
@@ -127,22 +134,71 @@ impl<A: Send + 'static> Jobs<A> {
         Self { pool: pool.clone(), answers: Arc::default(), open: 0 }
     }
 
-    fn run(&mut self, job: impl FnOnce() -> A + Send + 'static) {
+    /// Does this on the pool; `answer` makes of what came of it what [`Jobs::take`] returns.
+    fn run<T: 'static>(
+        &mut self,
+        job: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+        answer: impl FnOnce(Result<T, Fault>) -> A + Send + 'static,
+    ) {
+        let ticket = self.ticket(answer);
+        self.pool.run(move || {
+            if ticket.is_wanted() {
+                ticket.answer(job());
+            }
+        });
+    }
+
+    /// The right to one answer, for what is not a single job.
+    fn ticket<T: 'static>(
+        &mut self,
+        answer: impl FnOnce(Result<T, Fault>) -> A + Send + 'static,
+    ) -> Ticket<T> {
         self.open += 1;
         let (answers, pool) = (Arc::downgrade(&self.answers), self.pool.clone());
-        self.pool.run(move || {
-            // Nobody is left to take it.
-            let Some(answers) = answers.upgrade() else { return };
-            let answer = job();
-            answers.lock().unwrap_or_else(PoisonError::into_inner).push_back(answer);
-            pool.wake();
-        });
+        let looked_at = answers.clone();
+        Ticket {
+            is_wanted: Box::new(move || looked_at.strong_count() > 0),
+            answer: Some(Box::new(move |result| {
+                let Some(answers) = answers.upgrade() else { return };
+                let answer = answer(result);
+                answers.lock().unwrap_or_else(PoisonError::into_inner).push_back(answer);
+                pool.wake();
+            })),
+        }
     }
 
     fn take(&mut self) -> Option<A> {
         let answer = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
         self.open -= 1;
         Some(answer)
+    }
+}
+
+/// An answer that somebody waits for. It is given once, whatever happens: one that is dropped, because its
+/// job panicked or was given up, says that there is none.
+struct Ticket<T> {
+    is_wanted: Box<dyn Fn() -> bool + Send>,
+    answer: Option<Box<dyn FnOnce(Result<T, Fault>) + Send>>,
+}
+
+impl<T> Ticket<T> {
+    /// Whether anybody is left to take it.
+    fn is_wanted(&self) -> bool {
+        (self.is_wanted)()
+    }
+
+    fn answer(mut self, result: Result<T, Fault>) {
+        if let Some(answer) = self.answer.take() {
+            answer(result);
+        }
+    }
+}
+
+impl<T> Drop for Ticket<T> {
+    fn drop(&mut self) {
+        if let Some(answer) = self.answer.take() {
+            answer(Err(Fault::new(Reason::Other, "a part of this program failed")));
+        }
     }
 }
 
@@ -157,5 +213,24 @@ impl Outbox {
                 return self.0.push_front(message);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::{DiskPool, Wake};
+
+    /// Who waits for a job that panics, or for a pool that has ended, hears of it, and waits for nothing more.
+    #[test]
+    fn every_job_has_an_answer() {
+        let pool = DiskPool::new(1, Wake::default()).unwrap();
+        let mut jobs = Jobs::new(pool.handle());
+        jobs.run::<()>(|| panic!("a job of a test"), |result| result.is_ok());
+        jobs.run(|| Ok(()), |result| result.is_ok());
+        drop(pool);
+        jobs.run(|| Ok(()), |result| result.is_ok());
+        let answers: Vec<bool> = std::iter::from_fn(|| jobs.take()).collect();
+        assert_eq!((answers, jobs.open), (vec![false, true, false], 0));
     }
 }

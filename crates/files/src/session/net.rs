@@ -115,6 +115,10 @@ impl Link for ServerLink<'_> {
         self.0.with_connection(self.1, speed_of).unwrap_or_default()
     }
 
+    fn hold_bytes(&self, bytes: usize) {
+        self.0.set_application_bytes(self.1, bytes);
+    }
+
     fn close(&self, code: CloseCode, reason: &str) {
         self.0.close(self.1, code, reason);
     }

@@ -21,7 +21,7 @@ use crate::chunks::CHUNK_BYTES;
 use crate::errors::ReadError;
 use crate::giver::Made;
 use crate::packing::{Packer, Packing};
-use crate::reader::{SourceFile, hash_spans, read_spans};
+use crate::reader::{FileHasher, SourceFile, hash_spans, read_spans};
 use crate::reason::{Fault, Reason};
 
 /// How fast packing is taken for before a part was packed: text at zstd's level 1 on one thread, in bytes per
@@ -137,7 +137,13 @@ impl PackedPart {
         }
         let chunks: Vec<Bytes> = match tree {
             Some(tree) => read_known(file, tree, part.clone()),
-            None => served.hasher().read_part(file, part.clone()),
+            // Nobody waits for the lock while it is read.
+            None => {
+                let mut hashed = FileHasher::default();
+                let chunks = hashed.read_part(file, part.clone());
+                served.hasher().take_over(hashed);
+                chunks
+            }
         }?;
         let length = part.end.saturating_sub(part.start);
         let first = chunks.get(..FIRST_CHUNKS).unwrap_or(&chunks);

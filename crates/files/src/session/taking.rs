@@ -9,6 +9,7 @@ mod targets;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haulier_core::Instant;
@@ -18,7 +19,7 @@ use self::targets::{Target, Waiting};
 use super::inspect::Inspection;
 use super::{Clock, Jobs, Link, Outbox};
 use crate::folder::Folder;
-use crate::offer::{Content, Entry, Offer, Root};
+use crate::offer::{Content, Entry, Offer, OfferError, Root};
 use crate::pieces::OlderPiece;
 use crate::pool::PoolHandle;
 use crate::progress::Progress;
@@ -61,6 +62,7 @@ impl Place {
 enum Answer {
     Inspected { file: u32, inspection: Box<Inspection> },
     Older { file: u32, pieces: Result<Vec<OlderPiece>, Fault> },
+    Offer(Result<Offer, OfferError>),
     Folder { file: u32, made: Result<(), Fault> },
 }
 
@@ -78,6 +80,8 @@ pub struct Taking {
     outbox: Outbox,
     /// The close that waits for the last messages, and since when.
     closing: Option<(CloseCode, String, Instant)>,
+    /// What the connection was told that is held for the other end.
+    held_bytes: usize,
     is_admission_due: bool,
     /// Files that somebody else writes: how often they were tried, and since when they wait.
     in_use: BTreeMap<u32, (u32, Option<Instant>)>,
@@ -113,6 +117,7 @@ impl Taking {
             waiting: VecDeque::new(),
             outbox: Outbox::default(),
             closing: None,
+            held_bytes: 0,
             is_admission_due: false,
             in_use: BTreeMap::new(),
             words: BTreeMap::new(),
@@ -131,8 +136,14 @@ impl Taking {
 
     /// The giver's list; empty until it is here.
     #[must_use]
-    pub const fn offer(&self) -> &Offer {
+    pub fn offer(&self) -> &Offer {
         self.taker.offer()
+    }
+
+    /// The same, for a thread of the pool: a copy of a long list is tens of MB.
+    #[must_use]
+    pub fn shared_offer(&self) -> Arc<Offer> {
+        self.taker.shared_offer()
     }
 
     /// The files of the offer that are wanted.
@@ -310,6 +321,10 @@ impl Taking {
         }
         self.push_copies();
         self.outbox.send(link);
+        let held_bytes = self.taker.memory_bytes();
+        if std::mem::replace(&mut self.held_bytes, held_bytes) != held_bytes {
+            link.hold_bytes(held_bytes);
+        }
         let now = self.clock.now();
         if self.looked_at.is_none_or(|at| now.since(at) >= LOOK) {
             self.looked_at = Some(now);

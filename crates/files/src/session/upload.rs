@@ -3,21 +3,27 @@
 //! The invariant: no file is asked for before what it costs is reserved; and when the connection has ended,
 //! what stays reserved is what stays on the disk, finished or not.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
 use haulier_proto::connection::{CloseCode, Event};
 
-use super::costs::{Costs, cost_of, cost_of_part, is_in_use};
-use super::inbox::{Inbox, cost_of_place};
+use super::costs::{Costs, Taken, cost_of_journal, cost_of_part, is_in_use};
+use super::inbox::{Inbox, taken_in};
 use super::{Jobs, Link, Place, Taking};
-use crate::offer::{Content, Offer};
+use crate::offer::{Content, Entry, Offer};
 use crate::pool::PoolHandle;
 use crate::progress::Progress;
+use crate::quota::{BLOCK_BYTES, cost_of};
+use crate::reason::Fault;
 use crate::taker::{Ask, TakerConfig, TakerEvent};
+use crate::writer::Replace;
 
-/// The longest list of files, in bytes: some 200,000 of them. Several clients may have sent one each.
+/// The longest list of files, in bytes: the paths of [`MAX_OFFER_FILES`] with 80 bytes each.
 const MAX_OFFER_BYTES: u64 = 16 << 20;
+
+/// Files of a list. As values they are 30 MB and more, which count as memory that their client holds.
+const MAX_OFFER_FILES: u32 = 200_000;
 
 /// What is reserved for a pipe beyond what has come of it, in bytes: four parts, which come ahead.
 const SPARE_BYTES: u64 = 256 << 20;
@@ -42,18 +48,55 @@ enum Stage {
 enum Found {
     Costs {
         costs: Costs,
-        in_place: Option<u64>,
+        /// What is in the inbox, if it was counted because nothing else came.
+        in_place: Option<Taken>,
     },
-    /// What is there of the files that were not finished; or some of them are still being let go of.
-    Left(u64),
-    NotYet,
+    Left(Left),
+    /// The pool could not look.
+    Nothing(Fault),
 }
 
-/// A file that was admitted and is neither here nor stored: what it costs, and what of that was reserved.
+/// A file that was admitted and is neither here nor stored: what was there of it before.
 struct Unfinished {
     path: PathBuf,
-    cost: u64,
-    reserved: u64,
+    here_before: u64,
+    /// It counts among the files that were reserved.
+    is_counted: bool,
+}
+
+/// What is left of the files that were not finished.
+#[derive(Default)]
+struct Left {
+    bytes: u64,
+    /// How many files are not there.
+    absent: u64,
+    /// Those that are still being let go of: few, for few are written at a time.
+    in_use: Vec<Unfinished>,
+}
+
+impl Left {
+    /// Looks at those that were in use. What is let go of with nothing in it is removed then.
+    fn look(mut self, is_last: bool) -> Self {
+        for it in std::mem::take(&mut self.in_use) {
+            if !is_last && is_in_use(&it.path) {
+                self.in_use.push(it);
+                continue;
+            }
+            let part = cost_of_part(&it.path);
+            self.absent += u64::from(it.is_counted && part.bytes == 0);
+            // What was there before it came was not reserved.
+            self.bytes += (part.bytes + part.journal_bytes).saturating_sub(it.here_before);
+        }
+        self
+    }
+}
+
+/// What is reserved for a file.
+#[derive(Clone, Copy)]
+struct Reserved {
+    bytes: u64,
+    /// It is neither here nor stored.
+    is_open: bool,
 }
 
 /// One client that sends files to an [`Inbox`], the same in all calls.
@@ -63,13 +106,16 @@ pub struct Upload<K> {
     place: Place,
     stage: Stage,
     jobs: Jobs<Found>,
-    /// What is reserved for each file that is neither here nor stored, and for pipes.
-    reserved: Vec<u64>,
+    reserved: Vec<Reserved>,
+    reserved_files: u64,
+    /// Files of which some was here, and what that cost.
+    here_before: BTreeMap<u32, u64>,
     reserved_for_pipes: u64,
     has_pipe: bool,
     /// It counts among the uploads of the inbox.
     is_counted: bool,
-    /// How often it was looked whether its files are let go of.
+    /// What is left of its files, as far as it was looked at, and how often it was.
+    left: Option<Left>,
     looks: u32,
     events: VecDeque<TakerEvent>,
 }
@@ -85,7 +131,9 @@ impl<K: Ord + Clone> Upload<K> {
     /// A client that may send files. It is told so by the first [`turn`](Self::turn).
     #[must_use]
     pub fn new(inbox: &Inbox<K>, pool: &PoolHandle, client: K) -> Self {
-        let config = TakerConfig::new(Ask::Inbox).with_max_offer_bytes(MAX_OFFER_BYTES);
+        let config = TakerConfig::new(Ask::Inbox)
+            .with_max_offer_bytes(MAX_OFFER_BYTES)
+            .with_max_offer_files(MAX_OFFER_FILES);
         let taking = Taking::new(pool, config, inbox.place.clone(), inbox.replace);
         let taking = if inbox.keeps_attributes { taking } else { taking.without_attributes() };
         Self {
@@ -95,9 +143,12 @@ impl<K: Ord + Clone> Upload<K> {
             stage: Stage::Waiting,
             jobs: Jobs::new(pool),
             reserved: Vec::new(),
+            reserved_files: 0,
+            here_before: BTreeMap::new(),
             reserved_for_pipes: 0,
             has_pipe: false,
             is_counted: false,
+            left: None,
             looks: 0,
             events: VecDeque::new(),
         }
@@ -133,13 +184,21 @@ impl<K: Ord + Clone> Upload<K> {
             return;
         }
         self.stage = Stage::Counting;
-        let (offer, place, replace) = (self.offer().clone(), inbox.place.clone(), inbox.replace);
-        let is_counted_anew = inbox.quota.is_limited() && inbox.uploads == 0;
-        self.jobs.run(move || {
-            let path_of = |file| offer.entry(file).map(|entry| place.path_of(entry));
-            let costs = Costs::find(&offer, replace, path_of);
-            Found::Costs { costs, in_place: is_counted_anew.then(|| cost_of_place(&place)) }
-        });
+        let (offer, place, replace) =
+            (self.taking.shared_offer(), inbox.place.clone(), inbox.replace);
+        let is_alone = inbox.uploads == 0;
+        let is_counted_anew = inbox.quota.is_limited() && is_alone;
+        self.jobs.run(
+            move || {
+                let path_of = |file| offer.entry(file).map(|entry| place.path_of(entry));
+                let costs = Costs::find(&offer, replace, is_alone, path_of);
+                Ok((costs, is_counted_anew.then(|| taken_in(&place))))
+            },
+            |found| match found {
+                Ok((costs, in_place)) => Found::Costs { costs, in_place },
+                Err(fault) => Found::Nothing(fault),
+            },
+        );
     }
 
     /// How far it is.
@@ -179,7 +238,7 @@ impl<K: Ord + Clone> Upload<K> {
     pub fn handle_event(&mut self, inbox: &mut Inbox<K>, link: &impl Link, event: Event) {
         let is_closed = matches!(event, Event::Closed(_));
         self.taking.handle_event(link, event);
-        if is_closed {
+        if is_closed && self.stage != Stage::Over {
             self.stage = Stage::Settling;
         }
         self.turn(inbox, link);
@@ -192,20 +251,32 @@ impl<K: Ord + Clone> Upload<K> {
         while let Some(found) = self.jobs.take() {
             match found {
                 Found::Costs { costs, in_place } => self.reserve(inbox, link, costs, in_place),
-                Found::Left(bytes) => self.settle(inbox, bytes),
+                Found::Left(left) if left.in_use.is_empty() => self.settle(inbox, &left),
                 // The next turn looks again.
-                Found::NotYet => self.looks += 1,
+                Found::Left(left) => (self.left, self.looks) = (Some(left), self.looks + 1),
+                Found::Nothing(fault) => self.on_nothing(inbox, link, fault),
             }
         }
         match self.stage {
             Stage::Taking if self.has_pipe => self.reserve_for_pipes(inbox),
-            Stage::Settling if !self.is_busy() => self.look_what_is_left(inbox),
+            Stage::Settling if !self.is_busy() => self.look_what_is_left(),
             _ => {}
         }
     }
 
-    const fn offer(&self) -> &Offer {
+    fn offer(&self) -> &Offer {
         self.taking.offer()
+    }
+
+    /// Of an upload that is let in it is not known what it costs; of one that has ended what is left, so all
+    /// of that stays reserved until it is counted anew.
+    fn on_nothing(&mut self, inbox: &mut Inbox<K>, link: &impl Link, fault: Fault) {
+        if self.stage == Stage::Counting {
+            self.stage = Stage::Waiting;
+            self.taking.refuse(link, fault);
+        } else {
+            self.end(inbox);
+        }
     }
 
     fn reserve(
@@ -213,23 +284,32 @@ impl<K: Ord + Clone> Upload<K> {
         inbox: &mut Inbox<K>,
         link: &impl Link,
         costs: Costs,
-        in_place: Option<u64>,
+        in_place: Option<Taken>,
     ) {
         if self.stage != Stage::Counting {
             return;
         }
-        // Another one may have come first.
-        if let Some(bytes) = in_place.filter(|_| inbox.uploads == 0) {
-            inbox.quota.set_taken_bytes(bytes);
+        let is_alone = inbox.uploads == 0;
+        if !is_alone && inbox.replace == Replace::File && !costs.here.is_empty() {
+            // Another one came first, and may be about to finish what was taken off here: once more.
+            self.stage = Stage::Waiting;
+            return self.admit(inbox);
         }
-        if let Err(fault) = inbox.reserve(&self.client, costs.total()) {
+        if let Some(taken) = in_place.filter(|_| is_alone) {
+            inbox.quota.set_taken(taken.bytes, taken.files);
+        }
+        let total = costs.total();
+        if let Err(fault) = inbox.reserve(&self.client, total) {
             self.stage = Stage::Waiting;
             self.taking.refuse(link, fault);
             return self.collect_events(inbox);
         }
         self.stage = Stage::Taking;
         (self.is_counted, inbox.uploads) = (true, inbox.uploads + 1);
-        self.reserved = costs.files;
+        self.reserved =
+            costs.files.iter().map(|&bytes| Reserved { bytes, is_open: true }).collect();
+        self.reserved_files = total.files;
+        self.here_before = costs.here;
         let is_pipe = |content: &Content| *content == Content::Stream;
         self.has_pipe = self.offer().entries().iter().any(|entry| is_pipe(&entry.content));
         self.taking.admit(link, None, 0);
@@ -250,70 +330,88 @@ impl<K: Ord + Clone> Upload<K> {
         }
     }
 
-    /// What is stored stays reserved; what was here had cost nothing.
+    /// What is stored stays reserved, without its journal; what was here had cost nothing.
     fn collect_events(&mut self, inbox: &mut Inbox<K>) {
         while let Some(event) = self.taking.poll_event() {
             if let TakerEvent::Here { file } | TakerEvent::Stored { file } = event {
-                let reserved = self.reserved.get_mut(file as usize).map_or(0, std::mem::take);
                 let is_stored = matches!(event, TakerEvent::Stored { .. });
-                match self.offer().entry(file).map(|entry| entry.content) {
-                    Some(Content::Stream) if is_stored => {
-                        let bytes = self.taking.root_of(file).map_or(0, |(length, _)| length);
-                        let kept = cost_of(bytes).min(self.reserved_for_pipes);
-                        self.reserved_for_pipes -= kept;
-                    }
-                    _ if is_stored => {}
-                    _ => inbox.quota.release(&self.client, reserved),
-                }
+                self.conclude(inbox, file, is_stored);
             }
             self.events.push_back(event);
         }
     }
 
-    fn look_what_is_left(&mut self, inbox: &mut Inbox<K>) {
+    fn conclude(&mut self, inbox: &mut Inbox<K>, file: u32, is_stored: bool) {
+        let content = self.offer().entry(file).map(|entry| entry.content);
+        let Some(reserved) = self.reserved.get_mut(file as usize) else { return };
+        reserved.is_open = false;
+        let bytes = std::mem::take(&mut reserved.bytes);
+        match content {
+            _ if !is_stored => {
+                inbox.quota.release(&self.client, bytes);
+                if bytes > 0 {
+                    self.reserved_files = self.reserved_files.saturating_sub(1);
+                    inbox.quota.release_files(1);
+                }
+            }
+            Some(Content::Stream) => {
+                let length = self.taking.root_of(file).map_or(0, |(length, _)| length);
+                let kept = (cost_of(length) - BLOCK_BYTES).min(self.reserved_for_pipes);
+                self.reserved_for_pipes -= kept;
+            }
+            Some(Content::Known { size, .. } | Content::Sized(size)) => {
+                inbox.quota.release(&self.client, cost_of_journal(size).min(bytes));
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks, on a thread of the pool, what is on the disk of the files that have no name.
+    fn look_what_is_left(&mut self) {
         if !self.is_counted {
             self.stage = Stage::Over;
             return;
         }
-        let is_open = |file: &u32| {
-            let reserved = self.reserved.get(*file as usize).copied().unwrap_or(0);
-            let content = self.offer().entry(*file).map(|entry| entry.content);
-            reserved > 0 || content == Some(Content::Stream)
+        let known = self.left.take();
+        let (offer, place) = (self.taking.shared_offer(), self.place.clone());
+        // What costs nothing more was there, or will be refused; but a pipe may have grown.
+        let entries = self.offer().entries();
+        let is_open = |((file, it), entry): ((u32, &Reserved), &Entry)| {
+            let is_any = it.bytes > 0 || entry.content == Content::Stream;
+            (it.is_open && is_any).then_some((file, it.bytes > 0))
         };
-        let open = (0..self.offer().len()).filter(is_open);
-        let unfinished: Vec<Unfinished> = open
-            .filter_map(|file| {
-                let entry = self.offer().entry(file)?;
-                Some(Unfinished {
-                    path: self.place.path_of(entry),
-                    cost: entry.size().map_or(0, cost_of),
-                    reserved: self.reserved.get(file as usize).copied().unwrap_or(0),
-                })
-            })
-            .collect();
-        if unfinished.is_empty() {
-            return self.settle(inbox, 0);
-        }
+        let open: Vec<(u32, bool)> = match &known {
+            Some(_) => Vec::new(),
+            None => (0..).zip(&self.reserved).zip(entries).filter_map(is_open).collect(),
+        };
+        let here_before = std::mem::take(&mut self.here_before);
         let is_last = self.looks >= MAX_LOOKS;
-        self.jobs.run(move || {
-            // What is let go of with nothing in it is removed then.
-            if !is_last && unfinished.iter().any(|it| is_in_use(&it.path)) {
-                return Found::NotYet;
-            }
-            let left = |it: &Unfinished| {
-                let is_here = cost_of_part(&it.path);
-                // What was there before it came was not reserved.
-                if it.cost == 0 { is_here } else { is_here.saturating_sub(it.cost - it.reserved) }
-            };
-            Found::Left(unfinished.iter().map(left).sum())
-        });
+        self.jobs.run(
+            move || {
+                let unfinished = open.iter().filter_map(|&(file, is_counted)| {
+                    let here_before = here_before.get(&file).copied().unwrap_or_default();
+                    let path = place.path_of(offer.entry(file)?);
+                    Some(Unfinished { path, here_before, is_counted })
+                });
+                let left = known
+                    .unwrap_or_else(|| Left { in_use: unfinished.collect(), ..Left::default() });
+                Ok(left.look(is_last))
+            },
+            |left| left.map_or_else(Found::Nothing, Found::Left),
+        );
     }
 
     /// What is left on the disk stays reserved, and the rest is free again.
-    fn settle(&mut self, inbox: &mut Inbox<K>, left_bytes: u64) {
-        let reserved: u64 = self.reserved.drain(..).sum();
-        let reserved = reserved.saturating_add(std::mem::take(&mut self.reserved_for_pipes));
-        inbox.quota.release(&self.client, reserved.saturating_sub(left_bytes));
+    fn settle(&mut self, inbox: &mut Inbox<K>, left: &Left) {
+        let open: u64 = self.reserved.iter().filter(|it| it.is_open).map(|it| it.bytes).sum();
+        self.reserved.clear();
+        let reserved = open.saturating_add(std::mem::take(&mut self.reserved_for_pipes));
+        inbox.quota.release(&self.client, reserved.saturating_sub(left.bytes));
+        inbox.quota.release_files(left.absent.min(self.reserved_files));
+        self.end(inbox);
+    }
+
+    fn end(&mut self, inbox: &mut Inbox<K>) {
         if std::mem::take(&mut self.is_counted) {
             inbox.uploads = inbox.uploads.saturating_sub(1);
         }

@@ -24,6 +24,12 @@ pub enum TakerAction {
         /// Their size, as far as it is known.
         bytes: u64,
     },
+    /// Read a long offer with [`Offer::read`](crate::offer::Offer::read): of 200,000 files it takes a third of
+    /// a second. Answer: [`Taker::handle_offer`](super::Taker::handle_offer).
+    ReadOffer {
+        /// The list.
+        list: Bytes,
+    },
     /// Look what is here of a file, and hash what has its name and size if its root is known. It comes twice
     /// for a file that was [`Unproven`](Local::Unproven). Answer:
     /// [`Taker::handle_inspected`](super::Taker::handle_inspected).
@@ -132,6 +138,7 @@ impl std::fmt::Debug for TakerAction {
         match self {
             Self::SendMessage(bytes) => write!(f, "SendMessage({} bytes)", bytes.len()),
             Self::Admit { files, bytes } => write!(f, "Admit({files} files, {bytes} bytes)"),
+            Self::ReadOffer { list } => write!(f, "ReadOffer({} bytes)", list.len()),
             Self::Inspect { file } => write!(f, "Inspect({file})"),
             Self::HaveChunks { chunks, .. } => write!(f, "HaveChunks({} chunks)", chunks.count()),
             Self::Write { file, offset, data, .. } => {

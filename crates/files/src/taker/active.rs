@@ -63,6 +63,10 @@ pub(super) struct Active {
     pub(super) writes: usize,
     /// Blocks of it that are on their way.
     pub(super) blocks: usize,
+    /// Bytes of the blocks of it that were accepted, whether they were here before or not.
+    pub(super) accepted_bytes: u64,
+    /// Of a pipe: what was spent on it of the spare bytes.
+    pub(super) spent_bytes: u64,
     /// Its length and root, once all parts were sent.
     pub(super) end: Option<(u64, Root)>,
     /// It was wrong once, and is fetched whole.
@@ -90,6 +94,8 @@ impl Active {
             here: Ranges::new(),
             writes: 0,
             blocks: 0,
+            accepted_bytes: 0,
+            spent_bytes: 0,
             end: None,
             is_second_try: false,
             is_all_sent: false,

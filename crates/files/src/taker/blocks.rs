@@ -20,11 +20,21 @@ use crate::giver::{
 use crate::messages::Message;
 use crate::offer::{Content, Root};
 use crate::pieces::{MAX_RECIPE_BYTES, MIN_PIECE_BYTES};
+use crate::quota::cost_of;
 use crate::reason::{ANOTHER_FILE, Fault, NOT_UNDERSTOOD, OVER_QUOTA, Reason};
 use crate::tag::{BlockTag, MAX_FILE_BYTES, PART_UNIT, PART_WANTS};
 
 /// Announced blocks that are held: what a connection may announce.
 const MAX_HELD: usize = 4 * 32 + MAX_EARLY_CHUNKS as usize;
+
+/// How far behind the first byte of a pipe that is not here a part of it may end, in bytes: a giver has
+/// eight parts on their way, and what has arrived of others waits for the disk. So what is kept of a pipe's
+/// chunks, and the hole in its file, are bounded by what has come of it.
+const MAX_AHEAD_BYTES: u64 = (MAX_BLOCKS as u64 + 1) * MAX_PART_BYTES;
+
+/// What is accepted of a file beyond twice its size, in bytes: parts begin at multiples of 1 MiB, so some of
+/// what is here comes again with them.
+const MAX_SURPLUS_BYTES: u64 = 2 * PART_UNIT;
 
 /// Something that came too early, and waits for the program.
 #[derive(Debug)]
@@ -201,6 +211,7 @@ impl Taker {
             Ok(Some(place)) => {
                 if let Some(active) = tag.file().and_then(|file| self.active.get_mut(&file)) {
                     active.blocks += 1;
+                    active.accepted_bytes = active.accepted_bytes.saturating_add(length);
                     // Of a file that nobody had hashed before, this says what it is.
                     if matches!(tag, BlockTag::Whole { .. }) {
                         active.end.get_or_insert((length, *root));
@@ -235,6 +246,11 @@ impl Taker {
         };
         let Some(entry) = self.offer.entry(file) else { return wrong("a block of no file") };
         let Some(active) = self.active.get(&file) else { return Ok(None) };
+        // Each time they are written and noted.
+        let accepted_bytes = active.accepted_bytes.saturating_add(length);
+        if entry.size().is_some_and(|size| accepted_bytes > 2 * size + MAX_SURPLUS_BYTES) {
+            return wrong("more of a file than it has, twice");
+        }
         let memory = || Ok(Some(Place::Memory(BTreeMap::new())));
         match (tag, &active.stage) {
             (BlockTag::Whole { want: of, .. }, &Stage::Coming { want }) => {
@@ -317,6 +333,9 @@ impl Taker {
         if span.end > size.unwrap_or(MAX_FILE_BYTES) {
             return Err("a part beyond the end of its file");
         }
+        if size.is_none() && span.end > active.here.first_missing() + MAX_AHEAD_BYTES {
+            return Err("a part of a pipe far ahead of what has come of it");
+        }
         Ok(!active.here.contains(span))
     }
 
@@ -331,7 +350,9 @@ impl Taker {
         }
         match &mut incoming.place {
             Place::Memory(gathered) => {
-                gathered.insert(offset, data);
+                let before = gathered.insert(offset, data).map_or(0, |it| it.len());
+                self.gathered_bytes += length as usize;
+                self.gathered_bytes -= before;
             }
             Place::File(spans) => {
                 let pieces = at(spans, offset, data);
@@ -348,7 +369,7 @@ impl Taker {
 
     fn write(&mut self, file: u32, offset: u64, data: Bytes, value: Option<ChunkValue>) {
         let is_stream = self.offer.entry(file).is_some_and(|it| it.content == Content::Stream);
-        if is_stream && !self.spend(file, data.len() as u64) {
+        if is_stream && !self.spend(file, offset + data.len() as u64) {
             return;
         }
         self.note_write(file);
@@ -362,25 +383,31 @@ impl Taker {
         }
     }
 
-    /// Bytes of a pipe count as they come; `false` if there were too many.
-    fn spend(&mut self, file: u32, bytes: u64) -> bool {
-        if !self.active.contains_key(&file) {
-            return false;
+    /// A pipe costs what its file does that reaches so far, with the holes in it: what comes ahead of the
+    /// rest is paid for at once. `false` if there is not as much.
+    fn spend(&mut self, file: u32, end: u64) -> bool {
+        let Some(active) = self.active.get_mut(&file) else { return false };
+        let more = cost_of(end).saturating_sub(active.spent_bytes);
+        match self.spare_bytes.checked_sub(more) {
+            Some(left) => {
+                self.spare_bytes = left;
+                active.spent_bytes += more;
+                true
+            }
+            None => {
+                self.fail(file, Reason::Quota.into(), Told::ByUs);
+                false
+            }
         }
-        match self.spare_bytes.checked_sub(bytes) {
-            Some(left) => self.spare_bytes = left,
-            None => self.fail(file, Reason::Quota.into(), Told::ByUs),
-        }
-        self.active.contains_key(&file)
     }
 
     fn on_complete(&mut self, tag: BlockTag) {
-        let Some(Incoming { place, .. }) = self.incoming.remove(&tag) else { return };
-        let gathered = match place {
+        let Some(incoming) = self.take_incoming(tag) else { return };
+        let gathered = match incoming.place {
             Place::File(_) => Vec::new(),
             Place::Memory(gathered) => gathered.into_values().collect(),
         };
-        let Some(file) = tag.file() else { return self.on_offer(&gathered.concat()) };
+        let Some(file) = tag.file() else { return self.on_offer(gathered.concat().into()) };
         if let Some(active) = self.active.get_mut(&file) {
             active.blocks = active.blocks.saturating_sub(1);
         }
@@ -403,6 +430,14 @@ impl Taker {
             _ => {}
         }
         self.check_complete(file);
+    }
+
+    fn take_incoming(&mut self, tag: BlockTag) -> Option<Incoming> {
+        let incoming = self.incoming.remove(&tag)?;
+        if let Place::Memory(gathered) = &incoming.place {
+            self.gathered_bytes -= gathered.values().map(Bytes::len).sum::<usize>();
+        }
+        Some(incoming)
     }
 
     fn write_packed(&mut self, file: u32, offset: u64, packed: Vec<Bytes>) {
@@ -441,7 +476,7 @@ impl Taker {
 
     /// A block that was given up is a file that failed: the reason is its code.
     fn on_cancelled(&mut self, tag: BlockTag, code: u32) {
-        if self.incoming.remove(&tag).is_none() {
+        if self.take_incoming(tag).is_none() {
             return;
         }
         let Some(file) = tag.file() else {
@@ -457,7 +492,7 @@ impl Taker {
         let of_file: Vec<BlockTag> =
             self.incoming.keys().copied().filter(|tag| tag.file() == Some(file)).collect();
         for tag in of_file {
-            self.incoming.remove(&tag);
+            self.take_incoming(tag);
             self.act(TakerAction::Decline { tag, code: reason as u32 });
         }
         if let Some(active) = self.active.get_mut(&file) {

@@ -1,5 +1,7 @@
 //! Which file is next, what is here of it, what of it is wanted, and when it is done.
 
+use std::sync::Arc;
+
 use haulier_core::Instant;
 
 use super::active::{Active, Stage, Status};
@@ -248,7 +250,8 @@ impl Taker {
 
     /// The giver has said the root of a file that may be here: as if it had been offered with it.
     fn look_again(&mut self, file: u32, root: Root) {
-        self.offer.learn(file, root);
+        // One copy at most, for whoever else has the list keeps it as it was.
+        Arc::make_mut(&mut self.offer).learn(file, root);
         if let Some(active) = self.active.get_mut(&file) {
             active.stage = Stage::Proving { is_known: true };
         }

@@ -96,11 +96,6 @@ impl Chunks {
         self.count
     }
 
-    /// Whether any is not here.
-    pub(super) const fn is_any_missing(&self) -> bool {
-        self.present < self.count
-    }
-
     /// Whether none is here.
     pub(super) const fn has_nothing(&self) -> bool {
         self.present == 0
@@ -149,6 +144,6 @@ mod tests {
             0xffff_fffe..0xffff_ffff
         ]));
         assert_eq!((chunks.values(1), chunks.values(2)), (Some(vec![value]), None));
-        assert!(chunks.is_any_missing() && chunks.emptied().has_nothing());
+        assert!(!chunks.has_nothing() && chunks.emptied().has_nothing());
     }
 }

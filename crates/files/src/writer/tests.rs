@@ -434,3 +434,18 @@ fn the_first_checkpoint_syncs_the_names() {
         writer.abandon().unwrap();
     }
 }
+
+/// A task that panics fails its file, and nobody waits for it for ever.
+#[test]
+fn a_task_that_panics_is_an_error() {
+    let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());
+    let writer = open(&pool, &folder.path().join("f"), &file).unwrap();
+    // No offset of a file: where it ends cannot be counted.
+    writer.push(u64::MAX, Bytes::from_static(b"xy")).unwrap();
+    assert!(writer.settle().is_err());
+    assert_eq!(writer.inner.status().pending, 0);
+    // The threads go on.
+    let again = open(&pool, &folder.path().join("g"), &file).unwrap();
+    push_missing(&again, &file);
+    assert_eq!(finish(&again, &file).unwrap(), WriteState::Stored);
+}

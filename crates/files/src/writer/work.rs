@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,6 +27,9 @@ use haulier_proto::connection::{BlockTree, ChunkValue};
 
 /// Chains of chunks that are hashed again at the same time, when the threads have nothing better to do.
 const CHECKS_AT_ONCE: usize = 2;
+
+/// What is said of a task that panicked.
+const FAILED: &str = "a part of this program failed";
 
 /// A file that is written, as its threads see it.
 #[derive(Debug)]
@@ -94,21 +98,20 @@ impl Inner {
     }
 
     pub(super) fn start(inner: &Arc<Self>, task: Task) {
-        inner.status().pending += 1;
         let discards = inner.discards.load(Ordering::Relaxed);
-        let (this, pool) = (Arc::clone(inner), &inner.pool);
+        let (this, pool) = (Pending::begin(inner), &inner.pool);
         match task {
             Task::Write { offset, bytes, value, claim } => pool.run(move || {
                 this.attempt(discards, || this.write(offset, &bytes, value));
                 let range = offset..offset + bytes.len() as u64;
                 drop((bytes, claim));
-                this.end_task(|status| status.written.push_back(range));
+                this.end(|status| status.written.push_back(range));
             }),
             Task::Unpack { offset, max_bytes, packed, claim } => pool.run(move || {
                 let mut end = offset;
                 this.attempt(discards, || this.unpack(&mut end, max_bytes, &packed));
                 drop((packed, claim));
-                this.end_task(|status| status.written.push_back(offset..end));
+                this.end(|status| status.written.push_back(offset..end));
             }),
             Task::Assemble { older, assembly, claim } => pool.run(move || {
                 let range = assembly.range.clone();
@@ -117,7 +120,7 @@ impl Inner {
                     this.attempt(discards, || this.write(range.start, bytes, None));
                 }
                 drop((assembly, claim));
-                this.end_task(|status| match bytes {
+                this.end(|status| match bytes {
                     Ok(_) => status.written.push_back(range),
                     Err(error) => status.unread.push_back((range, error)),
                 });
@@ -181,7 +184,12 @@ impl Inner {
     /// Hashes a chunk again, and then the next, when nothing is urgent.
     fn check_next(inner: &Arc<Self>) {
         let this = Arc::clone(inner);
-        inner.pool.run_when_idle(move || this.check_one());
+        inner.pool.run_when_idle(move || {
+            let check = || Arc::clone(&this).check_one();
+            if catch_unwind(AssertUnwindSafe(check)).is_err() {
+                this.fail(this.target.io(io::Error::other(FAILED)));
+            }
+        });
     }
 
     fn check_one(self: Arc<Self>) {
@@ -223,8 +231,11 @@ impl Inner {
         let wanted = if is_idle { status.wanted.take() } else { None };
         drop(status);
         if let Some((length, root)) = wanted {
-            let inner = Arc::clone(inner);
-            inner.pool.clone().run(move || inner.conclude(length, &root));
+            let this = Pending::begin(inner);
+            inner.pool.run(move || {
+                this.conclude(length, &root);
+                this.end(|_| ());
+            });
         }
     }
 
@@ -301,6 +312,42 @@ impl Inner {
 
     pub(super) fn status(&self) -> MutexGuard<'_, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A task that was started, and counts until it has ended: also one that panics, or that the pool drops
+/// because it ends. Then the file fails, and nobody waits for it for ever.
+struct Pending {
+    inner: Arc<Inner>,
+    has_ended: bool,
+}
+
+impl Pending {
+    fn begin(inner: &Arc<Inner>) -> Self {
+        inner.status().pending += 1;
+        Self { inner: Arc::clone(inner), has_ended: false }
+    }
+
+    fn end(mut self, report: impl FnOnce(&mut Status)) {
+        self.has_ended = true;
+        self.inner.end_task(report);
+    }
+}
+
+impl Deref for Pending {
+    type Target = Arc<Inner>;
+
+    fn deref(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.inner.fail(self.inner.target.io(io::Error::other(FAILED)));
+            self.inner.end_task(|_| ());
+        }
     }
 }
 

@@ -396,6 +396,7 @@ impl World {
                 }
                 self.taker.handle_copied(now, file, Ok(()));
             }
+            TakerAction::ReadOffer { list } => self.taker.handle_offer(Offer::read(&list)),
             TakerAction::Finish { file, size, root } => {
                 let finished = disk.finish(file, size, &root);
                 self.taker.handle_finished(now, file, finished);

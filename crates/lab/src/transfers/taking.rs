@@ -9,7 +9,7 @@ use bytes::Bytes;
 use haulier_core::Instant;
 use haulier_files::chunks::CHUNK_BYTES;
 use haulier_files::cut::{cut, older_pieces};
-use haulier_files::offer::Root;
+use haulier_files::offer::{Offer, Root};
 use haulier_files::pieces::Copied;
 use haulier_files::reason::{DONE, Fault, INCOMPLETE, Reason};
 use haulier_files::taker::{FinishError, Local, Taker, TakerAction, TakerConfig, TakerEvent};
@@ -232,6 +232,7 @@ impl TakingEnd {
             TakerAction::HaveChunks { .. }
             | TakerAction::Decline { .. }
             | TakerAction::Close { .. } => self.to_tell.push_back(action),
+            TakerAction::ReadOffer { list } => self.taker.handle_offer(Offer::read(&list)),
             TakerAction::Admit { .. } => self.taker.handle_admission(now, Ok(u64::MAX)),
             TakerAction::Inspect { file } => self.jobs.add(now, 0, Job::Inspect(file)),
             TakerAction::Write { file, offset, data, value } => {

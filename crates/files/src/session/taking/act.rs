@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use super::targets::{Target, Waiting, in_chunks};
 use super::{Answer, Place, Taking};
-use crate::cut::{cut_file, older_pieces};
-use crate::pieces::Copied;
+use crate::cut::{Cutter, older_pieces};
+use crate::offer::{Offer, OfferError};
+use crate::pieces::{Copied, Piece};
 use crate::ranges::Ranges;
 use crate::reader::SourceFile;
 use crate::reason::{DONE, Fault, INCOMPLETE, Reason};
 use crate::session::Link;
 use crate::session::inspect::{Inspection, inspect, make_folders};
+use crate::session::shared::{SLICE_BYTES, Shared};
 use crate::taker::{FinishError, TakerAction};
 
 impl Taking {
@@ -41,8 +43,13 @@ impl Taking {
                     self.targets.insert(file, target);
                 }
                 self.taker.handle_inspected(now, file, local);
+                if self.taker.is_over() {
+                    // Nobody would close it, and its file would stay locked.
+                    self.targets.remove(&file);
+                }
             }
             Answer::Older { file, pieces } => self.taker.handle_older(now, file, pieces),
+            Answer::Offer(offer) => self.taker.handle_offer(offer),
             Answer::Folder { file, made } => {
                 self.taker.handle_finished(now, file, made.map_err(FinishError::Fault));
             }
@@ -53,6 +60,12 @@ impl Taking {
         match action {
             TakerAction::SendMessage(message) => self.outbox.0.push_back(message),
             TakerAction::Admit { .. } => self.is_admission_due = true,
+            TakerAction::ReadOffer { list } => {
+                self.jobs.run(
+                    move || Ok(Offer::read(&list)),
+                    |offer| Answer::Offer(offer.unwrap_or(Err(OfferError::TooLong))),
+                );
+            }
             TakerAction::HaveChunks { root, chunks } => link.have_chunks(root, bitmap(&chunks)),
             TakerAction::Decline { tag, code } => {
                 if let Some(block) = self.numbers.remove(&tag.to_u64()) {
@@ -112,10 +125,13 @@ impl Taking {
         };
         let pool = self.jobs.pool.clone();
         let how = (self.replace, self.keeps_attributes);
-        self.jobs.run(move || {
+        let look = move || {
             let (base, offered) = (base.as_deref(), (&entry, root));
-            let found = inspect(&pool, base, &path, offered, how, is_again);
-            Answer::Inspected { file, inspection: Box::new(found) }
+            Ok(inspect(&pool, base, &path, offered, how, is_again))
+        };
+        self.jobs.run(look, move |found| {
+            let inspection = Box::new(found.unwrap_or_else(Inspection::failed));
+            Answer::Inspected { file, inspection }
         });
     }
 
@@ -124,21 +140,27 @@ impl Taking {
             TakerAction::Inspect { file } => self.inspect(file, false),
             TakerAction::CutOlder { file } => {
                 let older = self.targets.get(&file).and_then(|target| target.older.clone());
-                self.jobs.run(move || {
-                    let pieces = older.ok_or_else(|| Fault::from(Reason::Unreadable));
-                    let pieces = pieces.and_then(|it| cut_file(&it).map_err(|it| it.fault()));
+                let ticket = self.jobs.ticket(move |pieces: Result<Vec<Piece>, Fault>| {
                     Answer::Older { file, pieces: pieces.map(older_pieces) }
                 });
+                let Some(older) = older else {
+                    return ticket.answer(Err(Reason::Unreadable.into()));
+                };
+                let mut cutter = Cutter::new(older);
+                let slice = move || {
+                    let pieces = cutter.next_pieces(SLICE_BYTES).map_err(|error| error.fault());
+                    pieces.transpose()
+                };
+                // This one alone wants it, and still it is to hold up nobody else.
+                Shared::want(&Arc::default(), &self.jobs.pool, ticket, slice);
             }
             TakerAction::MakeDirectory { file } => {
                 let (Place::Folder(base), Some(path)) = (self.place.clone(), self.path_of(file))
                 else {
                     return;
                 };
-                self.jobs.run(move || {
-                    let made = make_folders(&base, &path.join("inside")).map(drop);
-                    Answer::Folder { file, made }
-                });
+                let make = move || make_folders(&base, &path.join("inside")).map(drop);
+                self.jobs.run(make, move |made| Answer::Folder { file, made });
             }
             _ => {}
         }

@@ -211,9 +211,7 @@ fn what_the_application_holds_counts_as_its_clients() {
     lan.client(0).send_message(vec![1]).unwrap();
     lan.run(1_000);
     let ends = [end_of(&lan, 0), end_of(&lan, 1)];
-    let of_resources = |end: &Option<&CloseReason>| {
-        matches!(end, Some(CloseReason::There { code, .. }) if code.0 == 7)
-    };
+    let of_resources = |end: &Option<&CloseReason>| matches!(end, Some(CloseReason::There { code, .. }) if code.0 == 7);
     assert_eq!(ends.iter().filter(|end| of_resources(end)).count(), 1, "{ends:?}");
     assert!(lan.server.stats().memory_bytes < 700_000);
 }
