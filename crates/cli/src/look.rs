@@ -40,7 +40,7 @@ impl Look {
     ) -> Result<Self, Failure> {
         let (subject, names) = (subject.into(), Names::new());
         let view = match args.view {
-            Some(at) => Some(view(at, subject.clone(), &names, report)?),
+            Some(at) => Some(view(at, &args.view_host, subject.clone(), &names, report)?),
             None => None,
         };
         let tui = match args.tui {
@@ -71,11 +71,12 @@ pub(crate) fn check(args: &LookArgs, takes_output: bool, report: &Report) -> Res
 
 fn view(
     at: std::net::SocketAddr,
+    hosts: &[String],
     subject: Subject,
     names: &Names,
     report: &Report,
 ) -> Result<View, Failure> {
-    let view = View::start_with_names(at, subject, names.clone());
+    let view = View::start_known_as(at, hosts, subject, names.clone());
     let view =
         view.map_err(|error| Failure::socket(&format!("cannot show anything at {at}"), &error))?;
     if let Some(warning) = view.warning() {

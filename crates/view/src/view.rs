@@ -72,16 +72,31 @@ impl View {
         subject: impl Into<Subject>,
         names: Names,
     ) -> io::Result<Self> {
+        Self::start_known_as(at, &[], subject, names)
+    }
+
+    /// The same, for who asks for one of these host names, too: a browser says which one it asked for, and is
+    /// refused if it is none of the host's, so that a page from elsewhere, whose name somebody points here,
+    /// reads nothing. Numbers, and `localhost` for loopback, are known in any case.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_known_as(
+        at: SocketAddr,
+        hosts: &[String],
+        subject: impl Into<Subject>,
+        names: Names,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(at)?;
         listener.set_nonblocking(true)?;
         let at = listener.local_addr()?;
         let is_over = Arc::new(AtomicBool::new(false));
         let watch = Watch::new(subject).with_names(names.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let ended = Arc::clone(&is_over);
+        let (ended, guard) = (Arc::clone(&is_over), Guard::new(at, hosts));
         let thread = thread::Builder::new().name("haulier-view".into()).spawn(move || {
             // It ends early only if the system takes its socket away: then there is nothing to look at.
-            let _gone = runtime.block_on(serve(listener, Guard { at }, watch, &ended));
+            let _gone = runtime.block_on(serve(listener, guard, watch, &ended));
         })?;
         Ok(Self { at, names, is_over, thread: Some(thread) })
     }

@@ -303,3 +303,31 @@ fn a_closed_output_does_not_stop_it() {
     assert_eq!(run.events().len(), 1, "{}", run.what);
     assert!(dir.read("out") == data(400_000));
 }
+
+/// A browser asks by the name of the host, or of a proxy. Other names are refused: anybody can point one here.
+#[test]
+fn a_view_answers_to_its_names_and_to_no_others() {
+    use std::io::{Read as _, Write as _};
+    let dir = Dir::new();
+    let file = dir.file("in", &data(3_000));
+    let names = ["--view-host", "box.example", "--view-host", "kitchen"];
+    let serving = serve(&[&[&*file, "--view", "127.0.0.1:0"], &names[..]].concat());
+    let url = serving.program.event("view")["address"].as_str().unwrap().to_owned();
+    let at = url.trim_start_matches("http://").trim_end_matches('/');
+    let status = |host: &str| {
+        let mut stream = std::net::TcpStream::connect(at).unwrap();
+        let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    for host in [at, "box.example", "BOX.example:8443", "kitchen:80"] {
+        assert_eq!(status(host), "200", "{host}");
+    }
+    for host in ["evil.example", "box.example.evil", "a.kitchen"] {
+        assert_eq!(status(host), "421", "{host}");
+    }
+    let refused = haulier(&["serve", &file, "--view", at, "--view-host", "http://box.example"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.what);
+}

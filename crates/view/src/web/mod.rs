@@ -8,6 +8,7 @@ mod events;
 mod site;
 
 use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,10 @@ pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Connections at a time, of viewers and of who reads one page: more are closed at once.
 const MAX_CONNECTIONS: usize = 64;
+
+/// How long nothing is accepted after an error: ten tries a second cost nothing, and nobody who looks on
+/// notices them.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A request has to be there after this time.
 const MAX_HEADER_TIME: Duration = Duration::from_secs(10);
@@ -75,5 +80,46 @@ pub(crate) async fn accept(
     listener: &tokio::net::TcpListener,
     max: Duration,
 ) -> Option<(TcpStream, SocketAddr)> {
-    tokio::time::timeout(max, listener.accept()).await.ok()?.ok()
+    accept_by(max, || listener.accept()).await
+}
+
+/// The same, by whatever accepts. What fails at once may go on failing: out of descriptors the connection
+/// stays in the system's queue, and whoever asks again at once uses all of a core. So the rest of `max`, or
+/// [`PAUSE`] of it, goes by.
+async fn accept_by<T, F>(max: Duration, accept: impl FnOnce() -> F) -> Option<T>
+where
+    F: Future<Output = io::Result<T>>,
+{
+    let accepted = tokio::time::timeout(max, accept()).await.ok()?;
+    if accepted.is_err() {
+        tokio::time::sleep(PAUSE.min(max)).await;
+    }
+    accepted.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without descriptors each try fails at once: a view asked again 200,000 times a second.
+    #[test]
+    fn a_system_without_descriptors_is_asked_ten_times_a_second() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(ask_for_a_second());
+    }
+
+    async fn ask_for_a_second() {
+        let began = tokio::time::Instant::now();
+        let mut tries = 0;
+        while began.elapsed() < Duration::from_secs(1) {
+            let refused = accept_by(Duration::from_millis(250), || {
+                tries += 1;
+                std::future::ready(Err::<(), _>(io::Error::other("no descriptors")))
+            });
+            assert!(refused.await.is_none());
+            assert!(tries <= 20, "after {:?}", began.elapsed());
+        }
+        assert!(tries >= 10, "{tries}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -40,10 +41,10 @@ impl Site {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            let (door, files) = (Door::new(), Files { site: self, guard: Guard { at } });
+            let (door, files) = (Door::new(), Files { site: self, guard: Guard::new(at, &[]) });
             while !is_over() {
                 if let Some((stream, _)) = accept(&listener, TURN).await {
-                    door.serve(stream, files);
+                    door.serve(stream, files.clone());
                 }
             }
             Ok(())
@@ -63,7 +64,7 @@ impl Site {
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Files {
     site: Site,
     guard: Guard,
@@ -77,34 +78,52 @@ impl Answers for Files {
 }
 
 /// Who is answered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Guard {
     /// Where the server is.
-    pub(crate) at: SocketAddr,
+    at: SocketAddr,
+    /// The names that it has, in lower case.
+    names: Arc<[String]>,
 }
 
 impl Guard {
+    pub(crate) fn new(at: SocketAddr, names: &[String]) -> Self {
+        Self { at, names: names.iter().map(|name| name.to_ascii_lowercase()).collect() }
+    }
+
     /// What somebody is told who is not answered.
     pub(crate) fn refusal(&self, method: &Method, headers: &HeaderMap) -> Option<Response<Body>> {
         let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-        if !host.is_some_and(|host| is_here(self.at, host)) {
-            let what = "this host has another name: use its number";
+        if !host.is_some_and(|host| self.is_here(host)) {
+            let what =
+                "this host has another name: use its number, or allow the name (--view-host)";
             return Some(plain(StatusCode::MISDIRECTED_REQUEST, what));
         }
         let is_read = [Method::GET, Method::HEAD].contains(method);
         (!is_read).then(|| plain(StatusCode::METHOD_NOT_ALLOWED, "GET or HEAD"))
     }
-}
 
-/// Whether a `Host` header means the address that the server is at: by number, or `localhost` for loopback.
-fn is_here(at: SocketAddr, host: &str) -> bool {
-    let named = host.strip_prefix("localhost").and_then(|port| port.strip_prefix(':'));
-    if at.ip().is_loopback() && named.and_then(|port| port.parse().ok()) == Some(at.port()) {
-        return true;
+    /// Whether a `Host` header means the address that the server is at: by number, by one of its names, or by
+    /// `localhost` for loopback. A name may have any port, because a proxy has its own.
+    fn is_here(&self, host: &str) -> bool {
+        let at = self.at;
+        let named = host.strip_prefix("localhost").and_then(|port| port.strip_prefix(':'));
+        if at.ip().is_loopback() && named.and_then(|port| port.parse().ok()) == Some(at.port()) {
+            return true;
+        }
+        let is_ours = |ip: IpAddr| at.ip().is_unspecified() || ip == at.ip();
+        host.parse::<SocketAddr>().is_ok_and(|it| it.port() == at.port() && is_ours(it.ip()))
+            || host.parse::<IpAddr>().is_ok_and(|ip| at.port() == 80 && is_ours(ip))
+            || self.is_named(host)
     }
-    let is_ours = |ip: IpAddr| at.ip().is_unspecified() || ip == at.ip();
-    host.parse::<SocketAddr>().is_ok_and(|host| host.port() == at.port() && is_ours(host.ip()))
-        || host.parse::<IpAddr>().is_ok_and(|ip| at.port() == 80 && is_ours(ip))
+
+    fn is_named(&self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.parse::<u16>().is_ok() => name,
+            _ => host,
+        };
+        self.names.iter().any(|known| name.eq_ignore_ascii_case(known))
+    }
 }
 
 fn type_of(name: &str) -> &'static str {
@@ -154,15 +173,28 @@ mod tests {
     /// A page from elsewhere whose name somebody points here would read who plays.
     #[test]
     fn a_request_for_another_host_is_not_for_us() {
-        let at = "127.0.0.1:8080".parse().unwrap();
+        let guard = |at: &str, names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
+            Guard::new(at.parse().unwrap(), &names)
+        };
+        let here = guard("127.0.0.1:8080", &[]);
         for host in ["127.0.0.1:8080", "localhost:8080"] {
-            assert!(is_here(at, host), "{host}");
+            assert!(here.is_here(host), "{host}");
         }
         for host in ["evil.example:8080", "127.0.0.1", "127.0.0.1:80", "localhost", "[::1]:8080"] {
-            assert!(!is_here(at, host), "{host}");
+            assert!(!here.is_here(host), "{host}");
         }
-        let everywhere = "0.0.0.0:80".parse().unwrap();
-        assert!(is_here(everywhere, "192.0.2.7") && is_here(everywhere, "192.0.2.7:80"));
-        assert!(!is_here(everywhere, "localhost:80") && !is_here(everywhere, "evil.example"));
+        let everywhere = guard("0.0.0.0:80", &[]);
+        assert!(everywhere.is_here("192.0.2.7") && everywhere.is_here("192.0.2.7:80"));
+        assert!(!everywhere.is_here("localhost:80") && !everywhere.is_here("evil.example"));
+        let named = guard("127.0.0.1:8080", &["Box.example", "kitchen"]);
+        for host in ["box.example", "BOX.example:8080", "box.example:443", "kitchen:8080"] {
+            assert!(named.is_here(host), "{host}");
+        }
+        for host in
+            ["evil.example", "box.example.evil", "evil.box.example", "box.example:x", "", ":80"]
+        {
+            assert!(!named.is_here(host), "{host}");
+        }
     }
 }
