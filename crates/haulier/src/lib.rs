@@ -95,7 +95,7 @@ pub use haulier_proto::{DropCounts, DropReason, Sequence};
 #[cfg(feature = "udp")]
 pub use net::{
     Attempt, AttemptError, Client, Connect, ConnectError, FinishError, Gateway, GatewayError,
-    GatewayPeer, GatewayPeerConfig, GatewayStats, IssueTokenError, Listen, ListenError,
+    GatewayPeer, GatewayPeerConfig, GatewayStats, Heard, IssueTokenError, Listen, ListenError,
     NetworkError, Server, issue_token, random_secret,
 };
 

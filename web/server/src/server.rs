@@ -15,7 +15,7 @@ use wtransport::endpoint::endpoint_side;
 use wtransport::{Endpoint, Identity, ServerConfig, VarInt};
 
 use crate::certificate::{Certificate, CertificateError};
-use crate::limits::{Sources, WebLimits};
+use crate::limits::{NoPlace, Sources, WebLimits};
 use crate::session::{self, Counts};
 use crate::transport;
 
@@ -56,13 +56,19 @@ pub struct WebStats {
     pub sessions: usize,
     /// Sessions that were opened.
     pub accepted: u64,
-    /// Sessions that were refused, for there were too many, of all or of one source.
+    /// Sessions that were refused: there were too many, of all or of one source, or the origin of their page
+    /// is none that is let in.
     pub refused: u64,
+    /// Browsers that had to prove their address first.
+    pub retried: u64,
     /// Handshakes that came to nothing.
     pub failed: u64,
     /// Datagrams that QUIC did not take.
     pub lost: u64,
 }
+
+/// Whether pages of this origin are let in, as their browsers say it.
+pub(crate) type Origins = Arc<dyn Fn(Option<&str>) -> bool + Send + Sync>;
 
 /// What its thread and its handle share.
 struct Common {
@@ -70,6 +76,7 @@ struct Common {
     /// Of the certificate that is used now.
     hashes: Mutex<Vec<[u8; 32]>>,
     limits: WebLimits,
+    origins: Origins,
     sources: Arc<Sources>,
     counts: Arc<Counts>,
     renew: Notify,
@@ -115,6 +122,22 @@ impl WebServer {
         server: &Server,
         limits: WebLimits,
     ) -> Result<Self, WebError> {
+        Self::start_for(at, certificate, server, limits, |_| true)
+    }
+
+    /// Starts, for pages of some origins alone: `admits` is called with the origin that the browser names
+    /// (`https://game.example.org`), `None` if it names none, and must not wait. Browsers do not lie about
+    /// it, so that no other site plays in the name of its visitors; programs may, so it proves nothing.
+    ///
+    /// # Errors
+    /// [`WebError`].
+    pub fn start_for(
+        at: impl ToSocketAddrs,
+        certificate: Certificate,
+        server: &Server,
+        limits: WebLimits,
+        admits: impl Fn(Option<&str>) -> bool + Send + Sync + 'static,
+    ) -> Result<Self, WebError> {
         let nowhere = || io::Error::new(io::ErrorKind::InvalidInput, "no address to bind");
         let at = at.to_socket_addrs()?.next().ok_or_else(nowhere)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -123,6 +146,7 @@ impl WebServer {
             hashes: Mutex::new(hashes_of(&certificate, &identity)),
             certificate,
             limits,
+            origins: Arc::new(admits),
             sources: Arc::default(),
             counts: Arc::default(),
             renew: Notify::new(),
@@ -164,6 +188,7 @@ impl WebServer {
             sessions: sources.count(),
             accepted: counts.accepted.load(Ordering::Relaxed),
             refused: counts.refused.load(Ordering::Relaxed),
+            retried: counts.retried.load(Ordering::Relaxed),
             failed: counts.failed.load(Ordering::Relaxed),
             lost: counts.lost.load(Ordering::Relaxed),
         }
@@ -230,12 +255,21 @@ fn serve(
 }
 
 fn admit(incoming: wtransport::endpoint::IncomingSession, gateway: &Gateway, common: &Common) {
-    let Some(place) = common.sources.take(incoming.remote_address().ip(), &common.limits) else {
-        common.counts.refused.fetch_add(1, Ordering::Relaxed);
-        return incoming.refuse();
+    let (from, is_proven) = (incoming.remote_address().ip(), incoming.remote_address_validated());
+    let place = match common.sources.take(from, is_proven, &common.limits) {
+        Ok(place) => place,
+        Err(NoPlace::Unproven) => {
+            common.counts.retried.fetch_add(1, Ordering::Relaxed);
+            return incoming.retry();
+        }
+        Err(NoPlace::Full) => {
+            common.counts.refused.fetch_add(1, Ordering::Relaxed);
+            return incoming.refuse();
+        }
     };
-    let counts = Arc::clone(&common.counts);
-    tokio::spawn(session::run(incoming, gateway.clone(), common.limits, counts, place));
+    let (gateway, counts) = (gateway.clone(), Arc::clone(&common.counts));
+    let origins = Arc::clone(&common.origins);
+    tokio::spawn(session::run(incoming, gateway, common.limits, origins, counts, place));
 }
 
 async fn renew(endpoint: &Endpoint<endpoint_side::Server>, at: SocketAddr, common: &Common) {

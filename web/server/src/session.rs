@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use haulier::{Gateway, GatewayPeer, GatewayPeerConfig};
-use tokio::time::timeout;
+use haulier::{Gateway, GatewayPeer, GatewayPeerConfig, Heard};
+use tokio::time::{Instant, timeout, timeout_at};
 use wtransport::endpoint::IncomingSession;
 use wtransport::error::SendDatagramError;
 use wtransport::{Connection, VarInt};
 
 use crate::limits::{Place, WebLimits};
+use crate::server::Origins;
 
 /// What a datagram of haulier has at most, here.
 const DATAGRAM_BYTES: usize = 1200;
@@ -19,7 +20,7 @@ const DATAGRAM_BYTES: usize = 1200;
 enum End {
     /// The browser closed it, or fell silent.
     ByBrowser,
-    /// Nothing of haulier's came for a while.
+    /// No verified datagram of haulier came for a while.
     Idle,
     /// The server has stopped.
     ServerStopped,
@@ -32,6 +33,7 @@ enum End {
 pub(crate) struct Counts {
     pub(crate) accepted: AtomicU64,
     pub(crate) refused: AtomicU64,
+    pub(crate) retried: AtomicU64,
     pub(crate) failed: AtomicU64,
     pub(crate) lost: AtomicU64,
 }
@@ -41,16 +43,33 @@ pub(crate) async fn run(
     incoming: IncomingSession,
     gateway: Gateway,
     limits: WebLimits,
+    origins: Origins,
     counts: Arc<Counts>,
-    _place: Place,
+    mut place: Place,
 ) {
     let opened = timeout(limits.handshake, async {
-        let request = incoming.await.ok()?;
-        request.accept().await.ok()
+        let Ok(request) = incoming.await else {
+            counts.failed.fetch_add(1, Ordering::Relaxed);
+            return None;
+        };
+        // QUIC's handshake has shown that the browser is where it says.
+        place.prove();
+        if !origins(request.origin()) {
+            request.forbidden().await;
+            counts.refused.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let connection = request.accept().await.ok();
+        counts.failed.fetch_add(u64::from(connection.is_none()), Ordering::Relaxed);
+        connection
     });
-    let Ok(Some(connection)) = opened.await else {
-        counts.failed.fetch_add(1, Ordering::Relaxed);
-        return;
+    let connection = match opened.await {
+        Ok(Some(connection)) => connection,
+        Ok(None) => return,
+        Err(_) => {
+            counts.failed.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
     };
     counts.accepted.fetch_add(1, Ordering::Relaxed);
     let (code, reason): (u32, &[u8]) = match carry(&connection, &gateway, &limits, &counts).await {
@@ -71,7 +90,6 @@ async fn carry(
     if connection.max_datagram_size().is_none_or(|bytes| bytes < DATAGRAM_BYTES) {
         return End::TooSmall;
     }
-    // QUIC's handshake has shown that the browser is where it says.
     let mut config = GatewayPeerConfig::new(connection.remote_address()).with_proven_address();
     if let Some(local) = connection.quic_connection().local_ip() {
         config = config.with_local(local);
@@ -84,13 +102,15 @@ async fn carry(
 }
 
 async fn receive(connection: &Connection, peer: &GatewayPeer, limits: &WebLimits) -> End {
+    let mut ends_at = Instant::now() + limits.idle;
     loop {
-        match timeout(limits.idle, connection.receive_datagram()).await {
-            Ok(Ok(datagram)) => {
-                if peer.handle_datagram(&mut datagram.to_vec()).is_err() {
-                    return End::ServerStopped;
-                }
-            }
+        match timeout_at(ends_at, connection.receive_datagram()).await {
+            Ok(Ok(datagram)) => match peer.handle_datagram(&mut datagram.to_vec()) {
+                Ok(Heard::Verified) => ends_at = Instant::now() + limits.idle,
+                // Anybody can send junk: no session is kept for it.
+                Ok(_) => {}
+                Err(_) => return End::ServerStopped,
+            },
             Ok(Err(_)) => return End::ByBrowser,
             Err(_) => return End::Idle,
         }

@@ -13,6 +13,7 @@ use haulier::{
 };
 use haulier_web::{Certificate, CertificateError, WebError, WebLimits, WebServer};
 use tokio::runtime::{Builder, Runtime};
+use wtransport::endpoint::ConnectOptions;
 use wtransport::error::ConnectingError;
 use wtransport::tls::Sha256Digest;
 use wtransport::{ClientConfig as QuicConfig, Connection, Endpoint};
@@ -118,6 +119,68 @@ fn a_silent_session_is_closed_and_so_is_one_whose_server_has_ended() {
         let reason = tokio::time::timeout(MAX, ended.closed()).await.unwrap();
         assert!(reason.to_string().contains("the server has stopped"), "{reason}");
     });
+}
+
+/// Junk keeps no session: nothing of it is verified.
+#[test]
+fn a_session_that_sends_junk_is_closed() {
+    let server = game();
+    let web = web(&server, WebLimits::default().with_idle(Duration::from_millis(300)));
+    runtime().block_on(async {
+        let junk = session(web.local_addr(), web.certificate_hashes()[0]).await.unwrap();
+        let began = Instant::now();
+        let closed = async {
+            loop {
+                assert!(began.elapsed() < MAX, "it is kept");
+                let _sent = junk.send_datagram([0x0c; 100]);
+                let wait = Duration::from_millis(20);
+                if let Ok(reason) = tokio::time::timeout(wait, junk.closed()).await {
+                    return reason;
+                }
+            }
+        };
+        let reason = closed.await;
+        assert!(reason.to_string().contains("idle"), "{reason}");
+    });
+}
+
+/// A browser that has to prove its address first does, and joins.
+#[test]
+fn a_browser_proves_its_address_and_joins() {
+    let server = game();
+    let web = web(&server, WebLimits::default().with_unproven(0));
+    let world = Block::new(1, vec![9; 10_000]);
+    runtime().block_on(async {
+        let session = session(web.local_addr(), web.certificate_hashes()[0]).await.unwrap();
+        assert_eq!(join(&session, &server, &world).await, world.data()[..]);
+    });
+    assert_eq!((web.stats().retried, web.stats().accepted), (1, 1));
+}
+
+/// The page of another site is not let in.
+#[test]
+fn an_origin_that_is_not_admitted_is_refused() {
+    let server = game();
+    let certificate = Certificate::self_signed(["localhost", "127.0.0.1"]);
+    let admits = |origin: Option<&str>| origin == Some("https://game.example.org");
+    let limits = WebLimits::default();
+    let web = WebServer::start_for("127.0.0.1:0", certificate, &server, limits, admits).unwrap();
+    let (at, hash) = (web.local_addr(), web.certificate_hashes()[0]);
+    let session_of = async |origin: &str| {
+        let config = QuicConfig::builder()
+            .with_bind_address("127.0.0.1:0".parse().unwrap())
+            .with_server_certificate_hashes([Sha256Digest::new(hash)])
+            .build();
+        let options = ConnectOptions::builder(format!("https://{at}/"));
+        let options = options.add_header("origin", origin).build();
+        Endpoint::client(config).unwrap().connect(options).await
+    };
+    runtime().block_on(async {
+        assert!(session_of("https://elsewhere.example").await.is_err());
+        assert!(session(at, hash).await.is_err(), "none at all");
+        assert!(session_of("https://game.example.org").await.is_ok());
+    });
+    assert_eq!((web.stats().refused, web.stats().accepted), (2, 1));
 }
 
 /// A new certificate has another hash; who still has the old one is not let in, and sessions go on.

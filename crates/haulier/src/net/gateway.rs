@@ -124,6 +124,31 @@ pub enum GatewayError {
     TooSmall(u16),
 }
 
+/// What the server found of a datagram that a carried peer sent.
+///
+/// ```
+/// use haulier::{GatewayError, GatewayPeer, Heard};
+/// use std::time::Instant;
+///
+/// /// A session is kept for what is verified: junk is for anybody to send.
+/// fn hand_in(peer: &GatewayPeer, datagram: &mut [u8], heard: &mut Instant) -> Result<(), GatewayError> {
+///     if peer.handle_datagram(datagram)? == Heard::Verified {
+///         *heard = Instant::now();
+///     }
+///     Ok(())
+/// }
+/// # let _ = hand_in;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Heard {
+    /// It is of a connection, or asks for one with what lets a client in. Data for another worker of the
+    /// server counts, because that verifies it later.
+    Verified,
+    /// It was dropped.
+    Dropped,
+}
+
 /// What a server's gateway has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -235,11 +260,12 @@ impl GatewayPeer {
 
     /// Hands in a datagram that arrived from the peer, which is decrypted in place. What the machine cannot
     /// use is counted ([`Server::drops`](crate::Server::drops)). It takes the time of one decryption, and
-    /// waits for nothing but the lock of the server's thread.
+    /// waits for nothing but the lock of the server's thread. A session is kept for what is
+    /// [`Heard::Verified`], and for nothing else: anybody can send junk.
     ///
     /// # Errors
     /// [`GatewayError::Closed`].
-    pub fn handle_datagram(&self, datagram: &mut [u8]) -> Result<(), GatewayError> {
+    pub fn handle_datagram(&self, datagram: &mut [u8]) -> Result<Heard, GatewayError> {
         let shared = self.shared.upgrade().ok_or(GatewayError::Closed)?;
         // Without it the machine has what it was made with.
         let fresh = Serving::wants_entropy(datagram).then(haulier_udp::seed).and_then(Result::ok);

@@ -23,7 +23,7 @@ mod thread;
 pub use client::Client;
 pub use connect::Connect;
 pub use error::{ConnectError, FinishError, IssueTokenError, ListenError, NetworkError};
-pub use gateway::{Gateway, GatewayError, GatewayPeer, GatewayPeerConfig, GatewayStats};
+pub use gateway::{Gateway, GatewayError, GatewayPeer, GatewayPeerConfig, GatewayStats, Heard};
 pub use race::{Attempt, AttemptError};
 pub use secrets::{issue_token, random_secret};
 pub use server::{Listen, Server};

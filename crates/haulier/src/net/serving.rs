@@ -11,12 +11,13 @@ use std::task::Waker;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use haulier_core::{Batch, Ecn, FourTuple, Instant, Machine};
+use haulier_proto::DropReason;
 use haulier_proto::connection::trace::Traced;
 use haulier_proto::server::{
     AtDesk, ConnectionId, Desk, Handled, ServerEvent, ServerMachine, Stray, Strays, Worker,
 };
 
-use super::gateway::Carriage;
+use super::gateway::{Carriage, Heard};
 use super::race::Key;
 use super::shared::{End, SocketFault};
 use super::sinks::Sinks;
@@ -114,10 +115,34 @@ impl Working {
         path: FourTuple,
         fresh: Option<[u8; 32]>,
         datagram: &mut [u8],
-    ) {
+    ) -> Heard {
         fresh.iter().for_each(|fresh| self.mix_entropy(fresh));
-        self.handle_marked_datagram(now, path, Ecn::NotEct, datagram);
+        let outcome = self.take(now, path, Ecn::NotEct, datagram);
         self.report(now);
+        match outcome {
+            // In line, a request is verified and has no seat.
+            Ok(_) | Err(DropReason::NoSlot) => Heard::Verified,
+            Err(_) => Heard::Dropped,
+        }
+    }
+
+    /// Has its worker take a datagram, or hands it to another.
+    fn take(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) -> Result<Handled, DropReason> {
+        let desk = &mut Locked(&self.common.desk);
+        let outcome = self.worker.handle_datagram(now, desk, path, ecn, datagram);
+        if let Ok(Handled::ForWorker(number)) = outcome {
+            let stray = Stray { at: now, path, ecn, datagram: datagram.to_vec() };
+            if !self.common.hand_over(number, stray) {
+                self.worker.lose_stray();
+            }
+        }
+        outcome
     }
 
     fn handle_strays(&mut self) {
@@ -142,14 +167,7 @@ impl Machine for Working {
         ecn: Ecn,
         datagram: &mut [u8],
     ) {
-        let desk = &mut Locked(&self.common.desk);
-        let outcome = self.worker.handle_datagram(now, desk, path, ecn, datagram);
-        if let Ok(Handled::ForWorker(number)) = outcome {
-            let stray = Stray { at: now, path, ecn, datagram: datagram.to_vec() };
-            if !self.common.hand_over(number, stray) {
-                self.worker.lose_stray();
-            }
-        }
+        let _counted = self.take(now, path, ecn, datagram);
     }
 
     fn handle_timeout(&mut self, now: Instant) {

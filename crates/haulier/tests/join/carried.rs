@@ -14,8 +14,8 @@ use haulier::proto::client::{ClientConfig, ClientMachine};
 use haulier::udp::Clock;
 use haulier::{
     Block, Client, CloseCode, CloseReason, ConnectionId, Credentials, Event, GatewayError,
-    GatewayPeer, GatewayPeerConfig, Listen, RefusalCode, Server, ServerConfig, ServerCredentials,
-    ServerEvent, TokenServers, issue_token,
+    GatewayPeer, GatewayPeerConfig, Heard, Listen, RefusalCode, Server, ServerConfig,
+    ServerCredentials, ServerEvent, TokenServers, issue_token,
 };
 
 use crate::modes::{claims, token_key};
@@ -289,7 +289,8 @@ fn a_datagram_that_the_transport_cannot_carry_is_lost_and_counted() {
     assert_eq!(small.map(drop), Err(GatewayError::TooSmall(1199)));
 }
 
-/// Whoever carries hands in what a stranger sends it.
+/// Whoever carries hands in what a stranger sends it, and hears that none of it was verified: a session is
+/// not kept for it.
 #[test]
 fn hostile_datagrams_do_not_concern_the_others() {
     let server = bind(with_secret());
@@ -298,7 +299,7 @@ fn hostile_datagrams_do_not_concern_the_others() {
     let stranger = server.gateway().open(GatewayPeerConfig::new(elsewhere(1))).unwrap();
     let mut random = bytes(70_000);
     for length in [0, 1, 20, 1199, 1200, 1201, 65_536, 70_000] {
-        stranger.handle_datagram(&mut random[..length]).unwrap();
+        assert_eq!(stranger.handle_datagram(&mut random[..length]), Ok(Heard::Dropped));
     }
     let mut turned = 0;
     until(&server, &world, &mut [&mut client], |carried, _| {
@@ -309,9 +310,9 @@ fn hostile_datagrams_do_not_concern_the_others() {
             let (mut changed, mut replayed) = (datagram.clone(), datagram.clone());
             changed[turned % datagram.len()] ^= 1 << (turned % 8);
             turned += 1;
-            stranger.handle_datagram(&mut changed).unwrap();
-            client.peer.handle_datagram(&mut datagram).unwrap();
-            stranger.handle_datagram(&mut replayed).unwrap();
+            assert_eq!(stranger.handle_datagram(&mut changed), Ok(Heard::Dropped));
+            assert_eq!(client.peer.handle_datagram(&mut datagram), Ok(Heard::Verified));
+            assert_eq!(stranger.handle_datagram(&mut replayed), Ok(Heard::Dropped));
         }
         client.block() == Some(world.data())
     });
