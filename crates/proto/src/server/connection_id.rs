@@ -10,9 +10,9 @@ const PLACE_BITS: u32 = 24;
 /// How many workers a server may have at most.
 pub(super) const MAX_WORKERS: usize = 1 << (32 - PLACE_BITS);
 
-/// How many connections a worker may have at most: as many as there are places, of which the first is never
-/// used.
-pub(super) const MAX_CONNECTIONS: usize = (1 << PLACE_BITS) - 2;
+/// The largest number of seats: half of a worker's places, for connections that have ended without a seat
+/// have one too, until they are gone.
+pub(super) const MAX_CONNECTIONS: usize = 1 << (PLACE_BITS - 1);
 
 /// Names a connection of a server, and is never used for another one. It prints as a number.
 ///

@@ -85,7 +85,9 @@ fn who_has_left_the_line_holds_nobody() {
 #[test]
 fn an_address_with_many_places_holds_nobody_for_long() {
     let mut lan = Lan::new(small(100));
-    (0..2).for_each(|_| drop(lan.add(client_config())));
+    for _ in 0..2 {
+        lan.add(client_config());
+    }
     lan.settle();
     for _ in 0..64 {
         lan.add(client_config());

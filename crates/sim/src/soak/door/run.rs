@@ -172,7 +172,7 @@ impl<'a> Run<'a> {
     /// What the server must never do, whoever is at the door.
     fn check(&mut self) -> Result<(), Verdict> {
         let steps = self.now.as_nanos() / STEP.as_nanos() as u64;
-        if steps % 64 == 0 {
+        if steps.is_multiple_of(64) {
             self.desk.check_invariants(&self.workers);
         }
         let stats = self.stats();
@@ -317,7 +317,7 @@ impl<'a> Run<'a> {
 
     /// Everybody does what is due.
     fn act(&mut self) {
-        if self.now.as_nanos() % 2_000_000_000 == 0 {
+        if self.now.as_nanos().is_multiple_of(2_000_000_000) {
             for at in 0..self.sitting.len() {
                 let (from, raw) = &mut self.sitting[at];
                 let ping = raw.link.as_mut().map(|link| link.frames(&[Frame::Ping]));
