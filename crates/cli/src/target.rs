@@ -178,8 +178,8 @@ impl Target {
         !matches!(self, Self::Stream(..))
     }
 
-    /// It is all here: a stream gets it. Its reader may be late, or slow: a thread of its own waits for it, so
-    /// that Ctrl-C ends the wait.
+    /// It is all here: a stream gets it. Its reader may be late, or slow: a thread of its own waits for it,
+    /// so that Ctrl-C ends the wait.
     pub(crate) fn commit(&self, report: &Report) -> Result<(), Failure> {
         let Self::Stream(path, spool) = self else { return Ok(()) };
         let failed = |error: io::Error| Failure::Io(format!("{self}: {}", plain(&error)));

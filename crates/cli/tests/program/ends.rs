@@ -1,6 +1,6 @@
 //! How a command ends when something beside it goes wrong: signals in pairs, readers that are not there,
-//! outputs that are full or closed, folders that cannot be read. No temporary file stays, and the exit code is
-//! the right one.
+//! outputs that are full or closed, folders that cannot be read. No temporary file stays, and the exit code
+//! is the right one.
 
 use std::fs::{self, File};
 use std::io::Read as _;
