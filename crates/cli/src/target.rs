@@ -39,10 +39,13 @@ pub(crate) enum Target {
 impl Target {
     /// Looks whether something could be stored there, before anything is asked for.
     pub(crate) fn find(path: &Path) -> Result<Self, Failure> {
-        let io = |error: io::Error| Failure::Io(plain(&error));
+        let no_spool = |error: io::Error| {
+            let what = format!("{} has no room for a stream", std::env::temp_dir().display());
+            Failure::Io(format!("{what}: {}; TMPDIR can name another directory", plain(&error)))
+        };
         let is_special = |about: fs::Metadata| !about.is_file() && !about.is_dir();
         if path.as_os_str() == "-" || fs::metadata(path).is_ok_and(is_special) {
-            return Ok(Self::Stream(path.to_owned(), Spool::new().map_err(io)?));
+            return Ok(Self::Stream(path.to_owned(), Spool::new().map_err(no_spool)?));
         }
         let (is_there, has_slash) = (path.is_dir(), has_slash(path));
         let folder = if is_there { path } else { parent(path) };

@@ -223,6 +223,16 @@ fn a_folder_that_may_be_written_and_not_read_gets_its_file() {
     assert_eq!(mode & 0o111, 0);
 }
 
+#[test]
+fn a_stream_without_a_place_for_its_spool_says_how_to_give_one() {
+    let dir = Dir::new();
+    let nowhere = dir.path("nowhere");
+    let args = ["fetch", "--json", "192.0.2.7:4016", "--open", "-o", "-"];
+    let run = Program::spawn(Command::new(HAULIER).args(args).env("TMPDIR", &nowhere)).finish();
+    let message = run.error(5);
+    assert!(message.contains(&nowhere) && message.contains("TMPDIR"), "{message}");
+}
+
 /// The command that the message advises makes the same command work.
 #[test]
 fn the_advice_for_a_place_that_is_not_there_works() {
