@@ -171,7 +171,7 @@ impl Receiver {
         let missing = (from..=to).filter(|number| !is_here(number)).count();
         let mut is_said = |number: &u64| match says {
             // Another place in each 256.
-            Says::AllButAGuess => (number + number / 256 * 89) % 256 > 0,
+            Says::AllButAGuess => !(number + number / 256 * 89).is_multiple_of(256),
             Says::HalfOfTheRest => missing >= MUCH && rng.below(2) > 0,
             _ => true,
         };
