@@ -56,9 +56,17 @@ impl Soaked {
 }
 
 pub(crate) fn run(args: &SoakArgs, report: &Report) -> Result<(), Failure> {
-    if let Some(seed) = args.scenario {
-        return replay(seed, args.layers, report);
+    match args.scenario {
+        Some(seed) => replay(seed, args.layers, report),
+        None => soak(args, report, |seed| args.layers.run_scenario(seed)),
     }
+}
+
+fn soak(
+    args: &SoakArgs,
+    report: &Report,
+    run_scenario: impl FnMut(u64) -> Outcome,
+) -> Result<(), Failure> {
     let budget = match (args.transfers, args.seconds) {
         (_, Some(seconds)) => Budget::Time(seconds),
         (Some(transfers), None) => Budget::Transfers(transfers),
@@ -77,7 +85,6 @@ pub(crate) fn run(args: &SoakArgs, report: &Report) -> Result<(), Failure> {
         show(so_far, what, budget, report);
         !interrupt::requested()
     };
-    let run_scenario = |scenario| what.run_scenario(scenario);
     let found =
         soak::run_with(seed, budget, |so_far| what.count(so_far), run_scenario, on_progress);
     if found.is_ok() {
@@ -168,6 +175,47 @@ fn replay(seed: u64, layers: Soaked, report: &Report) -> Result<(), Failure> {
             let text = format!("finished: {transfers} transfers, {packets} packets");
             report.done(fields, &text);
             Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Loudness;
+
+    /// Whatever goes wrong in a scenario, and when quiet: a line that replays it, and exit code 1. A panic ended
+    /// the program with 101, and `-q` said nothing.
+    #[test]
+    fn every_failure_says_how_to_replay_it() {
+        let layers = Soaked::Layers(Layers::Connection);
+        let args = SoakArgs { layers, transfers: Some(1), seconds: None, seed: 5, scenario: None };
+        for loudness in [Loudness::Quiet, Loudness::Plain] {
+            let report = Report::new(false, false).with_loudness(loudness);
+            let lines = report.divert();
+            let mut finished = Scenario::draw(1).run();
+            finished.transfers = 0;
+            let mut run = 0;
+            let ended = soak(&args, &report, |seed| {
+                run += 1;
+                assert!(run != 1, "it broke: {seed:#018x}");
+                let verdict = match run {
+                    2 => Verdict::Hang("it stands".into()),
+                    3 => Verdict::Mismatch("it is false".into()),
+                    _ => Verdict::Finished,
+                };
+                let transfers = u64::from(run == 4);
+                Outcome { verdict, transfers, ..finished.clone() }
+            });
+            assert_eq!(ended.unwrap_err().exit_code(), 1);
+            let said = lines.last(4);
+            let of = |index| format!("{:#018x}", soak::scenario_seed(5, index));
+            let broke = format!("panic: it broke: {}", of(0));
+            for (index, what) in [(0, &*broke), (1, "it stands"), (2, "it is false")] {
+                let replay = "replay: haulier soak --layers connection --scenario";
+                let line = format!("{replay} {}   ({what})", of(index));
+                assert!(said.contains(&line), "{line}: {said:?}");
+            }
         }
     }
 }

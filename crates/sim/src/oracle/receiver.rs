@@ -33,7 +33,7 @@ const SENT_FOR_ONE: f64 = 1.2;
 /// missing, that is the skipped one.
 const MUCH: usize = 8;
 
-/// It speaks so often.
+/// The time from one of its datagrams to the next.
 const EVERY: Duration = Duration::from_millis(4);
 
 /// What a receiver says once its link is slow.
