@@ -47,8 +47,8 @@ pub enum WriteError {
         /// What it is.
         kind: &'static str,
     },
-    /// What lies where its unfinished file or journal goes was not made by this user, or has another name too:
-    /// somebody else could change it after it was verified.
+    /// What lies where its unfinished file or journal goes was not made by this user, or has another name
+    /// too: somebody else could change it after it was verified.
     #[error(
         "{} is {what}, so somebody else could change it: remove it, or choose another directory",
         path.display()

@@ -1,10 +1,11 @@
 //! An open directory, and what is done to the names in it.
 //!
-//! A path is looked up anew each time it is used, and since it was checked somebody may have put a link in its
-//! way. An open directory stays the same one. So a path that the user named is opened once, links included, for
-//! they are the user's; below it each part is opened by its name in the directory before it.
+//! A path is looked up anew each time it is used, and since it was checked somebody may have put a link in
+//! its way. An open directory stays the same one. So a path that the user named is opened once, links
+//! included, for they are the user's; below it each part is opened by its name in the directory before it.
 //!
-//! The invariant: no call here follows a link, and none leaves the directory, for a name is one part of a path.
+//! The invariant: no call here follows a link, and none leaves the directory, for a name is one part of a
+//! path.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -56,8 +57,8 @@ impl Found {
 }
 
 impl Folder {
-    /// Opens a directory by a path of the user, which may lead through links. The empty one is where the program
-    /// runs.
+    /// Opens a directory by a path of the user, which may lead through links. The empty one is where the
+    /// program runs.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         Self::open_at(CWD, path, path, OFlags::empty())
@@ -192,7 +193,8 @@ impl Folder {
         Err(Errno::NOSYS)
     }
 
-    /// Makes the names that were given or taken in it survive a loss of power, where directories can be synced.
+    /// Makes the names that were given or taken in it survive a loss of power, where directories can be
+    /// synced.
     pub(crate) fn sync(&self) -> io::Result<()> {
         #[cfg(test)]
         self.syncs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

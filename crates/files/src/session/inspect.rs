@@ -153,8 +153,8 @@ fn folder_of(path: &Path) -> Result<Folder, WriteError> {
     Folder::open(folder).map_err(|_| WriteError::NoFolder { folder: folder.to_owned() })
 }
 
-/// Makes the directories between the base and the file, for good, and opens the last. One that is a link, or no
-/// directory, is not gone through: it could lead out of the base.
+/// Makes the directories between the base and the file, for good, and opens the last. One that is a link,
+/// or no directory, is not gone through: it could lead out of the base.
 pub(super) fn make_folders(base: &Path, path: &Path) -> Result<Folder, Fault> {
     let not_stored = |error: io::Error| Fault::new(Reason::NotStored, &error.to_string());
     let inner = path.parent().and_then(|folder| folder.strip_prefix(base).ok());

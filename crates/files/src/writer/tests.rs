@@ -369,7 +369,8 @@ fn a_long_name_is_hashed_for_what_is_beside_it() {
     assert_eq!(names_in(folder.path()), ["n".repeat(255)]);
 }
 
-/// Whatever lies where the unfinished file or its journal goes, it is not written to, and nothing gets the name.
+/// Whatever lies where the unfinished file or its journal goes, it is not written to, and nothing gets the
+/// name.
 #[test]
 fn what_somebody_planted_beside_the_name_is_refused() {
     let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());

@@ -215,8 +215,8 @@ impl Inner {
         Ok(is_made)
     }
 
-    /// What a checkpoint covers is there after a loss of power only if the file and its journal have their names
-    /// then: once for all checkpoints. A file that is done sooner costs no such sync.
+    /// What a checkpoint covers is there after a loss of power only if the file and its journal have their
+    /// names then: once for all checkpoints. A file that is done sooner costs no such sync.
     fn sync_names(&self) -> io::Result<()> {
         match self.has_synced_names.swap(true, Ordering::Relaxed) {
             true => Ok(()),
