@@ -38,6 +38,7 @@ pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
             urgency: Urgency::LoadScreen,
             has_inbox: true,
         },
+        sending: None,
         library: None,
         inbox: Some(inbox),
         packing: Packing::Never,

@@ -189,8 +189,9 @@ pub(crate) struct ServeArgs {
     #[arg(long, requires = "files")]
     pub(crate) checksum: bool,
 
-    /// Let clients send files into this directory (`haulier send`). Whoever is let in may send; files that
-    /// are there are kept.
+    /// Let clients send files into this directory (`haulier send`). With files to serve there are two
+    /// tickets, one to fetch and one to send; a client with a connect token, or of --open, may do both. Files
+    /// that are there are kept.
     #[arg(long, value_name = "DIR", requires = "most", help_heading = "Inbox")]
     pub(crate) inbox: Option<PathBuf>,
 
@@ -203,6 +204,27 @@ pub(crate) struct ServeArgs {
     /// (/64 of IPv6). By default all of --most.
     #[arg(long, value_name = "SIZE", requires = "inbox", value_parser = units::size, help_heading = "Inbox")]
     pub(crate) most_each: Option<u64>,
+
+    /// The secret of the ticket to send, as --secret-file is of the one to fetch. By default each run has a
+    /// new one.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires_all = ["inbox", "files"],
+        conflicts_with = "open",
+        help_heading = "Inbox"
+    )]
+    pub(crate) send_secret_file: Option<PathBuf>,
+
+    /// Write the ticket to send to this file, as --ticket-out does with the one to fetch.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires_all = ["inbox", "files"],
+        conflicts_with = "open",
+        help_heading = "Inbox"
+    )]
+    pub(crate) send_ticket_out: Option<PathBuf>,
 
     /// Let clients overwrite files in the inbox, and take from the old one what is the same.
     #[arg(long, requires = "inbox", help_heading = "Inbox")]
@@ -286,8 +308,9 @@ impl From<UrgencyArg> for Urgency {
 
 const SERVE_HELP: &str = "\
 The ticket is the one line on standard output, and \"ticket\" with --json. It is made to be handed over, \
-and it is a secret: who has it may fetch, and send if there is an inbox. Files with keys must be readable \
-by you alone (chmod 600).
+and it is a secret: who has it may fetch, or send if there is nothing but an inbox. With both there are two \
+lines, `fetch TICKET` and `send TICKET`, and \"send_ticket\": neither ticket lets in for what the other is \
+for. Files with keys must be readable by you alone (chmod 600).
 
 Examples:
   haulier serve world.bin                               one file; the ticket lasts as long as the run
@@ -312,9 +335,9 @@ pub(crate) struct FetchArgs {
     pub(crate) name: Option<String>,
 
     /// Where to store it; in a directory each file keeps its path, `-` is standard output. A directory is
-    /// made if it is not there: for several files, and for a name with a `/` at its end. A file appears
-    /// under its name only when it is verified. What is here already is not fetched: all of it, what came
-    /// before an earlier fetch was interrupted, or, with --force, what an older version has.
+    /// made if it is not there: for several files, and for a name with a `/` at its end. In one that has
+    /// other files several get a directory of their own. A file appears under its name only when it is
+    /// verified. What an earlier fetch has stored is not fetched, nor what came before it was interrupted.
     #[arg(short, long, value_name = "FILE", default_value = ".")]
     pub(crate) output: PathBuf,
 
@@ -322,7 +345,8 @@ pub(crate) struct FetchArgs {
     #[arg(long, conflicts_with_all = ["name", "output", "force", "only", "no_attributes"])]
     pub(crate) list: bool,
 
-    /// Overwrite existing files that differ, and take from them what is the same.
+    /// Overwrite existing files that differ, and take from them what is the same: nothing that is here is
+    /// fetched. The server hears which of its files are here.
     #[arg(long)]
     pub(crate) force: bool,
 

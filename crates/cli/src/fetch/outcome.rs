@@ -7,7 +7,9 @@ use haulier::{CloseCode, ErrorKind, WireBytes};
 use haulier_files::Progress;
 use haulier_files::listing::{self, Row};
 use haulier_files::offer::{Content, Offer};
-use haulier_files::reason::{ANOTHER_FILE, BAD_OFFER, INTERRUPTED, NO_SUCH_FILE, NOT_UNDERSTOOD};
+use haulier_files::reason::{
+    ANOTHER_FILE, BAD_OFFER, INTERRUPTED, NO_SUCH_FILE, NOT_ADMITTED, NOT_UNDERSTOOD,
+};
 use serde_json::{Value, json};
 
 use super::Fetch;
@@ -265,6 +267,7 @@ pub(super) fn refused(code: CloseCode, reason: &str, name: &str, kept: Kept) -> 
         NO_SUCH_FILE if name.is_empty() => "there is no file there".into(),
         NO_SUCH_FILE => format!("there is no file {name:?} there; --list says which there are"),
         NOT_UNDERSTOOD => format!("the server does not understand the request{said}"),
+        NOT_ADMITTED => format!("the server gives no files for this ticket{said}"),
         CloseCode::SHUTTING_DOWN | INTERRUPTED => {
             format!("the server was shut down before the file was here{kept}")
         }

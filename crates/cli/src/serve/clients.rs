@@ -168,19 +168,44 @@ impl<'a> Clients<'a> {
     fn on_request(&mut self, id: ConnectionId, request: &Bytes, token: Option<&TokenClaims>) {
         self.set_rate(id, token);
         let mut is_get = false;
-        let answer = match Request::read(request) {
-            Ok(Request::Get { name, accepts_packed }) => {
+        let asked = Request::read(request);
+        let wrong = asked.as_ref().ok().and_then(|asked| self.wrong_ticket(id, asked, token));
+        let answer = match (asked, wrong) {
+            (_, Some(why)) => Answer::No(NOT_ADMITTED, why.into()),
+            (Ok(Request::Get { name, accepts_packed }), _) => {
                 is_get = true;
                 self.give(id, Start::AtOnce, &name, accepts_packed)
             }
-            Ok(Request::Open { name, accepts_packed }) => {
+            (Ok(Request::Open { name, accepts_packed }), _) => {
                 self.give(id, Start::Offer, &name, accepts_packed)
             }
-            Ok(Request::Put) => self.take(id, token),
-            Err(_) => Answer::No(NOT_UNDERSTOOD, "this is haulier, version 2".into()),
+            (Ok(Request::Put), _) => self.take(id, token),
+            (Err(_), _) => Answer::No(NOT_UNDERSTOOD, "this is haulier, version 2".into()),
         };
         self.numbers += 1;
         self.here.insert(id, Client::new(self.numbers, answer, is_get));
+    }
+
+    /// Why the client's ticket does not let it do what it asks for. A token lets it do all.
+    fn wrong_ticket(
+        &self,
+        id: ConnectionId,
+        asked: &Request,
+        token: Option<&TokenClaims>,
+    ) -> Option<&'static str> {
+        if self.host.sending.is_none() || token.is_some() {
+            return None;
+        }
+        let may_send = self.server.with_connection(id, Connection::has_other_secret);
+        match (asked, may_send.unwrap_or(false)) {
+            (Request::Put, false) => {
+                Some("this ticket is for fetching, and it has another to send")
+            }
+            (Request::Get { .. } | Request::Open { .. }, true) => {
+                Some("this ticket is for sending, and it has another to fetch")
+            }
+            _ => None,
+        }
     }
 
     /// The pool, so that its answers to this client are known.

@@ -2,12 +2,13 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use haulier::{
-    ConnectionConfig, Delivery, EarlierTokens, Identity, Listen, Server, ServerConfig,
-    ServerCredentials, ServerLimits, Ticket, UnknownUplink, Urgency,
+    ConnectionConfig, Delivery, EarlierTokens, Identity, Listen, Secret, Server, ServerConfig,
+    ServerCredentials, ServerLimits, Ticket, TicketError, UnknownUplink, Urgency,
 };
 
 use super::{addresses, resets};
@@ -37,11 +38,20 @@ pub(crate) struct Traffic {
     pub(crate) has_inbox: bool,
 }
 
+/// The ticket that lets clients send, beside the one that lets them fetch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SendTicket<'a> {
+    pub(crate) secret_file: Option<&'a Path>,
+    /// The file that it is written to.
+    pub(crate) out: Option<&'a Path>,
+}
+
 /// A server that listens.
 pub(super) struct Started {
     pub(super) server: Server,
     pub(super) local: SocketAddr,
     pub(super) ticket: Option<Ticket>,
+    pub(super) send_ticket: Option<Ticket>,
     /// How others come through the router.
     pub(super) mapping: Option<Mapping>,
 }
@@ -50,9 +60,13 @@ pub(super) struct Started {
 pub(super) fn start(
     args: &ListenArgs,
     traffic: Traffic,
+    sending: Option<SendTicket<'_>>,
     report: &Report,
 ) -> Result<Started, Failure> {
     let mut credentials = credentials(args)?;
+    if let Some(sending) = sending {
+        credentials.other_secret = send_secret(sending, &credentials, args)?;
+    }
     let listen = bind(args)?;
     if let Some(warning) = listen.buffer_warning() {
         report.warning(&warning);
@@ -76,8 +90,10 @@ pub(super) fn start(
     if args.workers.is_some_and(|wanted| usize::from(wanted) != server.workers()) {
         report.warning("this system does not divide a port between sockets: there is one worker");
     }
-    let ticket = server.ticket(&reachable).map_err(|error| Failure::Usage(error.to_string()))?;
-    Ok(Started { server, local, ticket, mapping })
+    let usage = |error: TicketError| Failure::Usage(error.to_string());
+    let ticket = server.ticket(&reachable).map_err(usage)?;
+    let send_ticket = server.other_ticket(&reachable).map_err(usage)?;
+    Ok(Started { server, local, ticket, send_ticket, mapping })
 }
 
 /// A host on a network without a router often has nothing but link-local addresses of IPv6, so whoever is to
@@ -148,6 +164,24 @@ fn credentials(args: &ListenArgs) -> Result<ServerCredentials, Failure> {
     credentials.token_keys = token_keys.collect::<Result<_, _>>()?;
     credentials.identity = identity.map(Identity::new);
     Ok(credentials)
+}
+
+/// The secret of those who may send. Without one in a file there is none where only tokens let in.
+fn send_secret(
+    sending: SendTicket<'_>,
+    credentials: &ServerCredentials,
+    args: &ListenArgs,
+) -> Result<Option<Secret>, Failure> {
+    let Some(path) = sending.secret_file else {
+        return credentials.secret.as_ref().map(|_| new_secret()).transpose();
+    };
+    let secret = keys::read(path, Kind::Secret, args.key_files)?;
+    if credentials.secret.as_ref() == Some(&secret) {
+        let what =
+            "--send-secret-file holds the secret of --secret-file: whoever may fetch could send";
+        return Err(Failure::Usage(what.into()));
+    }
+    Ok(Some(secret))
 }
 
 fn config(

@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 pub(crate) use self::client::Sender;
 use self::clients::Clients;
 use self::host::Started;
-pub(crate) use self::host::Traffic;
+pub(crate) use self::host::{SendTicket, Traffic};
 use crate::args::{ListenArgs, LookArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::files;
@@ -52,6 +52,8 @@ pub(crate) struct Host<'a> {
     pub(crate) listen: &'a ListenArgs,
     pub(crate) look: &'a LookArgs,
     pub(crate) traffic: Traffic,
+    /// Of one that gives files and takes some.
+    pub(crate) sending: Option<SendTicket<'a>>,
     pub(crate) library: Option<Arc<Library>>,
     pub(crate) inbox: Option<Inbox<Sender>>,
     pub(crate) packing: Packing,
@@ -90,6 +92,12 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
             urgency: args.urgency.into(),
             has_inbox: inbox.is_some(),
         },
+        sending: (inbox.is_some() && library.is_some() && !args.listen.open).then_some(
+            SendTicket {
+                secret_file: args.send_secret_file.as_deref(),
+                out: args.send_ticket_out.as_deref(),
+            },
+        ),
         library,
         inbox: inbox.transpose()?,
         packing: args.pack.into(),
@@ -112,11 +120,11 @@ impl Host<'_> {
     pub(crate) fn run(self, report: &Report) -> Result<(), Failure> {
         look::check(self.look, matches!(self.target, Some(Target::Stream(..))), report)?;
         qr::check(&self.listen.qr, report)?;
-        let Started { server, local, ticket, mapping } =
-            host::start(self.listen, self.traffic, report)?;
+        let Started { server, local, ticket, send_ticket, mapping } =
+            host::start(self.listen, self.traffic, self.sending, report)?;
         let pool = files::disk_pool(server.waker())?;
         let is_ticket = ticket.is_some();
-        self.announce(local, ticket, report)?;
+        self.announce(local, [ticket, send_ticket], report)?;
         let mut announced = match &self.listen.announce.lan {
             Some(name) => {
                 let record = self.record(is_ticket)?;
@@ -183,45 +191,38 @@ impl Host<'_> {
     fn announce(
         &self,
         local: SocketAddr,
-        ticket: Option<Ticket>,
+        [ticket, send_ticket]: [Option<Ticket>; 2],
         report: &Report,
     ) -> Result<(), Failure> {
         let offer = self.library.as_ref().map(|library| library.offer());
         let root = offer.as_deref().and_then(only).and_then(Entry::root);
+        let has_two = send_ticket.is_some();
         let ticket = ticket.map(|ticket| match root {
             // Who sends has another file.
-            Some(root) if self.inbox.is_none() => ticket.with_digest(*root),
+            Some(root) if self.inbox.is_none() || has_two => ticket.with_digest(*root),
             _ => ticket,
         });
-        let ticket = ticket.as_ref().map(Ticket::to_text);
-        let with = if ticket.is_some() { "with the ticket" } else { "with connect tokens" };
-        let with = if self.listen.open { "as you like, without encryption" } else { with };
-        let text = match (&offer, &self.inbox, self.target) {
-            (_, _, Some(target)) => {
-                format!("waiting at {local} for files to {target}: send {with}")
-            }
-            (Some(offer), None, _) => format!("serving {} at {local}: fetch {with}", show(offer)),
-            (Some(offer), Some(inbox), _) => format!(
-                "serving {}, and taking up to {} at {local}: fetch and send {with}",
-                show(offer),
-                show_bytes(inbox.quota().left_in_all_bytes())
-            ),
-            (None, inbox, _) => format!(
-                "taking up to {} at {local}: send {with}",
-                show_bytes(inbox.as_ref().map_or(0, |inbox| inbox.quota().left_in_all_bytes()))
-            ),
-        };
-        let file = self.listen.ticket_out.as_deref();
-        let mut fields = json!({ "addr": local.to_string(), "ticket": ticket });
-        if let Some(path) = file {
-            let Some(ticket) = &ticket else {
-                let what = "--ticket-out: there is no ticket, for connect tokens let in; with --secret-file \
-                            there is one, too";
-                return Err(Failure::Usage(what.into()));
-            };
-            keys::replace_private(path, ticket)?;
-            (fields["ticket"], fields["ticket_file"]) = (Value::Null, json!(show_path(path)));
+        let [ticket, send_ticket] =
+            [ticket, send_ticket].map(|ticket| ticket.as_ref().map(Ticket::to_text));
+        let ticket_out = self.listen.ticket_out.as_deref();
+        if ticket_out.is_some() && ticket.is_none() {
+            let what = "--ticket-out: there is no ticket, for connect tokens let in; with --secret-file \
+                        there is one, too";
+            return Err(Failure::Usage(what.into()));
         }
+        let send_out = self.sending.and_then(|sending| sending.out);
+        if send_out.is_some() && send_ticket.is_none() {
+            let what = "--send-ticket-out: there is no ticket, for connect tokens let in; with \
+                        --send-secret-file there is one, too";
+            return Err(Failure::Usage(what.into()));
+        }
+        let mut fields = json!({ "addr": local.to_string() });
+        announce_ticket(("ticket", "ticket_file"), ticket.as_ref(), ticket_out, &mut fields)?;
+        if send_ticket.is_some() {
+            let names = ("send_ticket", "send_ticket_file");
+            announce_ticket(names, send_ticket.as_ref(), send_out, &mut fields)?;
+        }
+        let text = self.in_words(local, [ticket.is_some(), has_two], offer.as_deref());
         report.event("listening", fields, &text);
         match &ticket {
             Some(ticket) => qr::show(&self.listen.qr, ticket, report)?,
@@ -231,18 +232,71 @@ impl Host<'_> {
             ),
             None => {}
         }
+        if report.is_json() {
+            return Ok(());
+        }
         // What serving is for: with it others can come.
-        match ticket {
-            Some(ticket) if !report.is_json() && file.is_none() => {
-                match self.target.is_some_and(Target::is_stdout) {
-                    true => report.print(&ticket),
-                    false => keys::write_private(None, &ticket)?,
-                }
+        let label = |word| if has_two { word } else { "" };
+        let lines =
+            [(label("fetch "), ticket, ticket_out), (label("send "), send_ticket, send_out)];
+        for (label, ticket, out) in lines {
+            let Some(ticket) = ticket.filter(|_| out.is_none()) else { continue };
+            let line = format!("{label}{ticket}");
+            match self.target.is_some_and(Target::is_stdout) {
+                true => report.print(&line),
+                false => keys::write_private(None, &line)?,
             }
-            _ => {}
         }
         Ok(())
     }
+
+    /// What it does, and what lets clients in.
+    fn in_words(
+        &self,
+        local: SocketAddr,
+        [has_ticket, has_two]: [bool; 2],
+        offer: Option<&Offer>,
+    ) -> String {
+        let with = match (self.listen.open, has_ticket) {
+            (true, _) => "as you like, without encryption",
+            (_, true) => "with the ticket",
+            (_, false) => "with connect tokens",
+        };
+        let room = |inbox: &Inbox<Sender>| show_bytes(inbox.quota().left_in_all_bytes());
+        match (offer, &self.inbox, self.target) {
+            (_, _, Some(target)) => {
+                format!("waiting at {local} for files to {target}: send {with}")
+            }
+            (Some(offer), None, _) => format!("serving {} at {local}: fetch {with}", show(offer)),
+            (Some(offer), Some(inbox), _) => {
+                let (offer, room) = (show(offer), room(inbox));
+                let how = match has_two {
+                    true => format!("fetch {with}, send with the other one"),
+                    false => format!("fetch and send {with}"),
+                };
+                format!("serving {offer}, and taking up to {room} at {local}: {how}")
+            }
+            (None, inbox, _) => {
+                let room = inbox.as_ref().map_or_else(|| show_bytes(0), room);
+                format!("taking up to {room} at {local}: send {with}")
+            }
+        }
+    }
+}
+
+/// Puts a ticket into its file, if it has one, or else into the event.
+fn announce_ticket(
+    (name, file_name): (&str, &str),
+    ticket: Option<&String>,
+    out: Option<&Path>,
+    fields: &mut Value,
+) -> Result<(), Failure> {
+    fields[name] = json!(ticket);
+    if let (Some(ticket), Some(path)) = (ticket, out) {
+        keys::replace_private(path, ticket)?;
+        (fields[name], fields[file_name]) = (Value::Null, json!(show_path(path)));
+    }
+    Ok(())
 }
 
 /// Large files are hashed beside the serving. Nobody waits for this thread at the end: what is kept of a file

@@ -10,10 +10,11 @@ fn number(event: &serde_json::Value, key: &str) -> u64 {
 fn files_are_served_and_taken_by_one_server() {
     let dir = Dir::new();
     let (world, inbox) = (dir.file("world.bin", &data(2_000_000)), dir.dir("inbox"));
-    let Serving { program, ticket, .. } = serve(&[&world, "--inbox", &inbox, "--most", "100M"]);
+    let Serving { program, ticket, send_ticket, .. } =
+        serve(&[&world, "--inbox", &inbox, "--most", "100M"]);
     let replays: Vec<String> =
         (1..4).map(|n| dir.file(&format!("replay{n}"), &data(1_000_000 * n))).collect();
-    let start = |file: &String| Program::start(&["send", "--json", file, &ticket]);
+    let start = |file: &String| Program::start(&["send", "--json", file, &send_ticket]);
     let sending: Vec<Program> = replays.iter().map(start).collect();
     fetch(&[&ticket, "-o", &dir.path("out")]).done();
     for (n, sending) in (1..4).zip(sending) {
@@ -27,6 +28,64 @@ fn files_are_served_and_taken_by_one_server() {
     let done = program.finish().done();
     assert_eq!((number(&done, "files"), number(&done, "received_files")), (1, 3), "{done}");
     assert_eq!(dir.names("inbox"), ["replay1", "replay2", "replay3"]);
+}
+
+/// Whoever might fetch could also send: a ticket in a chat let strangers fill the inbox.
+#[test]
+fn a_ticket_is_for_fetching_or_for_sending() {
+    let dir = Dir::new();
+    let (world, inbox) = (dir.file("world.bin", &data(3_000)), dir.dir("inbox"));
+    let Serving { program, ticket, send_ticket, .. } =
+        serve(&[&world, "--inbox", &inbox, "--most", "100M"]);
+    let message = send(&[&world, &ticket]).error(3);
+    assert!(message.contains("takes no files: this ticket is for fetching"), "{message}");
+    for more in [&["--list"][..], &["-o", &dir.path("out")]] {
+        let message = fetch(&[&[&*send_ticket], more].concat()).error(3);
+        assert!(message.contains("this ticket is for sending"), "{message}");
+    }
+    send(&[&world, &send_ticket]).done();
+    fetch(&[&ticket, "-o", &dir.path("out")]).done();
+    assert_eq!(
+        (dir.names("inbox"), dir.names("")),
+        (vec!["world.bin".into()], vec!["inbox".into(), "out".into(), "world.bin".into()])
+    );
+    drop(program);
+}
+
+/// Each of the two has its file, and its word on standard output, which `fetch -` reads.
+#[test]
+fn two_tickets_are_told_apart_by_their_words_and_files() {
+    let dir = Dir::new();
+    let (world, inbox) = (dir.file("world.bin", &data(3_000)), dir.dir("inbox"));
+    let (first, second) = (dir.path("first"), dir.path("second"));
+    let (secret, send_secret) = (dir.path("secret"), dir.path("send-secret"));
+    for secret in [&secret, &send_secret] {
+        haulier(&["keygen", "--secret", "-o", secret]);
+    }
+    let start = |more: &[&str]| {
+        let args = ["serve", &world, "--bind", "127.0.0.1:0", "--inbox", &inbox, "--most", "1M"];
+        Program::start(&[&args[..], more].concat())
+    };
+    let server = start(&["--secret-file", &secret, "--send-secret-file", &send_secret]);
+    let (to_fetch, to_send) = (server.line("fetch "), server.line("send "));
+    assert_ne!(to_fetch, to_send);
+    Program::start_with(
+        &["fetch", "-", "-o", &dir.path("out")],
+        format!("fetch {to_fetch}\n").as_bytes(),
+    )
+    .finish();
+    assert!(dir.read("out") == data(3_000));
+    drop(server);
+    let files = ["--ticket-out", &*first, "--send-ticket-out", &second];
+    let server = serve(&[&[&*world, "--inbox", &inbox, "--most", "1M"], &files[..]].concat());
+    assert_eq!((&*server.ticket, &*server.send_ticket), ("", ""));
+    assert_eq!(send(&[&world, "--ticket-file", &second]).code, Some(0));
+    assert!(send(&[&world, "--ticket-file", &first]).error(3).contains("for fetching"));
+    drop(server);
+    let args = ["--secret-file", &secret, "--send-secret-file", &secret];
+    let refused = start(&args).finish();
+    assert_eq!(refused.code, Some(2), "{}", refused.what);
+    assert!(refused.stderr.contains("whoever may fetch could send"), "{}", refused.stderr);
 }
 
 #[test]

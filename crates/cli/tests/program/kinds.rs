@@ -29,7 +29,7 @@ fn a_dead_server_is_unreachable_at_once() {
 #[test]
 fn a_ticket_of_a_server_that_is_gone_is_unreachable_at_once() {
     let dir = Dir::new();
-    let Serving { program, ticket, addr } = serve(&[&dir.file("a", b"a")]);
+    let Serving { program, ticket, addr, .. } = serve(&[&dir.file("a", b"a")]);
     drop(program);
     let run = fetch(&[&ticket, "--timeout", "1000", "-o", &dir.path("out")]);
     assert!(run.error_of(3, "unreachable").contains(&addr), "{}", run.what);

@@ -339,11 +339,12 @@ impl Dir {
         std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// What is in a directory in it, in order; "" is itself.
+    /// What is in a directory in it, in order, but for the list of what was fetched; "" is itself.
     pub fn names(&self, dir: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.path().join(dir)).unwrap();
         let mut names: Vec<String> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.retain(|name| name != ".fetched.haulier-journal");
         names.sort();
         names
     }
@@ -367,6 +368,8 @@ pub struct Serving {
     pub addr: String,
     /// Empty if it takes tokens only.
     pub ticket: String,
+    /// Of one that gives files and has an inbox; else empty.
+    pub send_ticket: String,
 }
 
 /// `serve` on loopback with these arguments, with JSON.
@@ -379,7 +382,8 @@ fn waiting(command: &str, args: &[&str]) -> Serving {
     let listening = program.event("listening");
     let addr = listening["addr"].as_str().unwrap().to_owned();
     let ticket = listening["ticket"].as_str().unwrap_or_default().to_owned();
-    Serving { program, addr, ticket }
+    let send_ticket = listening["send_ticket"].as_str().unwrap_or_default().to_owned();
+    Serving { program, addr, ticket, send_ticket }
 }
 
 /// Runs `send` to its end, with JSON.

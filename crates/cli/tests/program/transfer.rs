@@ -157,7 +157,7 @@ fn everybody_and_tokens_and_other_protocols() {
 fn one_sender_at_a_time_and_then_the_end() {
     let dir = Dir::new();
     let inbox = dir.dir("inbox");
-    let Serving { program: recv, addr, ticket } = recv(&["-o", &inbox]);
+    let Serving { program: recv, addr, ticket, .. } = recv(&["-o", &inbox]);
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     for len in [0, 1, 1_037, 1_200, 9_000] {
         stranger.send_to(&data(len), &addr).unwrap();
