@@ -67,5 +67,8 @@ pub(crate) fn not_here(taking: &Taking, failed: u32, file: u32, fault: &Fault) -
 
 /// A file that is not to be overwritten.
 pub(crate) fn exists(path: &Path) -> Failure {
-    Failure::Io(format!("{} exists; use --force to overwrite it", path.display()))
+    Failure::Io(format!(
+        "{} exists; use --force to compare it, and overwrite it if it differs",
+        path.display()
+    ))
 }

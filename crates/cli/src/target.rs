@@ -9,7 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haulier::file::Digest;
-use haulier_files::session::{Place, Taking};
+use haulier_files::offer::Content;
+use haulier_files::session::{Place, Taking, was_fetched_into};
 use haulier_files::writer::check_folder;
 use serde_json::{Value, json};
 
@@ -89,8 +90,20 @@ impl Target {
         )))
     }
 
-    /// Whether nothing of this is here, so that all of it may come at once, unasked.
-    pub(crate) fn is_empty(&self, name: &str) -> bool {
+    /// Whether all of this may come at once, unasked: no fetch has begun here, and with leave to replace
+    /// files there are none. Without it nothing else counts, for the request tells the server the answer.
+    pub(crate) fn may_come_unasked(&self, name: &str, may_replace: bool) -> bool {
+        match self {
+            Self::Folder(base) if !may_replace => {
+                let is_in = |folder: &Path| was_fetched_into(folder);
+                let inner = base.join(name);
+                !is_in(base) && !(!name.is_empty() && inner.parent().is_some_and(is_in))
+            }
+            _ => self.is_empty(name),
+        }
+    }
+
+    fn is_empty(&self, name: &str) -> bool {
         let is_free = |path: &Path| {
             let part = format!("{}.haulier-part", path.display());
             path.symlink_metadata().is_err() && Path::new(&part).symlink_metadata().is_err()
@@ -156,7 +169,8 @@ impl Target {
                 fields["blake3"] = json!(digest.to_hex().as_str());
                 (show_path(&path), format!("\nblake3 {}", digest.to_hex()))
             }
-            (None, Self::File(path) | Self::Folder(path) | Self::Stream(path, _)) => {
+            (None, _) => {
+                let (Place::File(path) | Place::Folder(path)) = taking.place();
                 let is_file = |file: &&u32| {
                     taking.offer().entry(**file).is_some_and(|entry| !entry.is_directory())
                 };

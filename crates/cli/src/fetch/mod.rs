@@ -231,8 +231,9 @@ fn config(
     let only = Only::new(args.only.iter().map(String::as_str));
     let only = only.map_err(|error| Failure::Usage(format!("--only: {error}")))?;
     // What may be here, or is not wanted, is not sent unasked.
-    let is_get =
-        target.is_some_and(|target| target.is_empty(name)) && only.is_everything() && !is_again;
+    let is_get = target.is_some_and(|target| target.may_come_unasked(name, args.force))
+        && only.is_everything()
+        && !is_again;
     let ask = if is_get { Ask::Get } else { Ask::Open };
     let mut config = TakerConfig::new(ask).with_name(name).with_only(only);
     if args.pack != PackArg::Never {

@@ -171,7 +171,7 @@ fn what_is_here_already_is_only_changed_with_force() {
     let out = dir.file("out", &data(3_000));
     dir.set_mode("out", 0o640);
     let before = time(&out);
-    fetch(&[&serving.ticket, "-o", &out]).done();
+    fetch(&[&serving.ticket, "-o", &out]).error(5);
     assert_eq!((mode(&out), time(&out)), (0o640, before));
     let done = fetch(&[&serving.ticket, "-o", &out, "--force"]).done();
     assert_eq!((mode(&out), time(&out)), (0o750, DATE));

@@ -12,6 +12,7 @@ fn number(event: &serde_json::Value, key: &str) -> u64 {
     event[key].as_u64().unwrap_or_else(|| panic!("no {key} in {event}"))
 }
 
+/// Without --force the server would learn from it what is here.
 #[test]
 fn what_is_here_already_costs_no_data() {
     let dir = Dir::new();
@@ -19,7 +20,9 @@ fn what_is_here_already_costs_no_data() {
     let (out, inbox) = (dir.file("out", &data(5_000_000)), dir.dir("inbox"));
     dir.file("inbox/world.bin", &data(5_000_000));
     for to in [&out, &inbox] {
-        let done = fetch(&[&serving.ticket, "-o", to]).done();
+        let message = fetch(&[&serving.ticket, "-o", to]).error(5);
+        assert!(message.contains("use --force to compare it"), "{message}");
+        let done = fetch(&[&serving.ticket, "-o", to, "--force"]).done();
         assert_eq!((number(&done, "bytes"), number(&done, "here_bytes")), (5_000_000, 5_000_000));
         assert!(number(&done, "wire_bytes_in") < 20_000, "{done}");
     }
@@ -188,6 +191,55 @@ fn a_directory_is_fetched_with_all_that_is_in_it() {
     let again = fetch(&[&serving.ticket, "-o", &inbox]).done();
     assert!(number(&again, "wire_bytes_in") < 40_000, "{again}");
     assert_eq!(number(&again, "files_here"), 20, "{again}");
+}
+
+/// A server chooses names and contents, and learned from the answers what is in the directory of a client. So
+/// files of several names go where no others are, and a file that nobody fetched is not compared.
+#[test]
+fn several_files_go_where_no_others_are() {
+    let dir = Dir::new();
+    let serving = serve(&[&maps(&dir)]);
+    for inner in ["own", "own/maps"] {
+        dir.dir(inner);
+    }
+    dir.file("own/maps/own.map", b"mine");
+    let own = dir.path("own");
+    for _ in 0..2 {
+        let done = fetch(&[&serving.ticket, "-o", &own]).done();
+        assert!(done["folder"].as_str().unwrap().ends_with("/own/maps (2)"), "{done}");
+        assert_eq!(dir.names("own/maps (2)/maps"), dir.names("maps"));
+    }
+    assert_eq!(
+        (dir.names("own"), dir.names("own/maps")),
+        (vec!["maps".into(), "maps (2)".into()], vec!["own.map".into()])
+    );
+    // With leave they go beside it, and what is the same does not come.
+    let done = fetch(&[&serving.ticket, "-o", &own, "--force"]).done();
+    assert!(done["folder"].as_str().unwrap().ends_with("/own"), "{done}");
+    assert!(dir.read("own/maps/own.map") == b"mine" && dir.names("own/maps").len() > 8);
+}
+
+/// What the first of two fetches had stored when it was killed is no file of others.
+#[cfg(unix)]
+#[test]
+fn of_a_directory_the_rest_comes_after_a_kill() {
+    let dir = Dir::new();
+    let maps = dir.dir("maps");
+    for n in 0..12 {
+        dir.file(&format!("maps/{n}.map"), &other(1_200_000 + n));
+    }
+    let serving = serve(&[&*maps, "--rate", "24M"]);
+    let out = dir.dir("out");
+    let first = Program::start(&["fetch", "--json", &serving.ticket, "-o", &out]);
+    first.event_where("progress", |event| event["files"].as_u64() > Some(3));
+    first.signal("KILL");
+    drop(first);
+    let done = fetch(&[&serving.ticket, "-o", &out]).done();
+    assert!(number(&done, "files_here") > 2, "{done}");
+    for n in 0..12 {
+        assert!(dir.read(&format!("out/maps/{n}.map")) == other(1_200_000 + n), "{n}");
+    }
+    assert_eq!((dir.names("out"), dir.names("out/maps").len()), (vec!["maps".into()], 12));
 }
 
 #[test]

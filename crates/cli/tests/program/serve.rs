@@ -169,8 +169,14 @@ fn of_several_files_each_is_fetched_by_its_name() {
     let one = dir.file("one", b"");
     let which = fetch(&[&serving.ticket, "-o", &one]).error_of(2, "usage");
     assert!(which.contains("which file") && which.contains("--list"), "{which}");
-    let done = fetch(&[&serving.ticket, "-o", &inbox]).done();
-    assert_eq!((&done["files"], &done["files_here"]), (&json!(3), &json!(3)), "{done}");
+    // All of them go where no others are; or where they are, if they may be replaced.
+    for (more, here, folder) in
+        [(&["--copies", "1"][..], 0, "inbox/fetched"), (&["--force"], 3, "inbox")]
+    {
+        let done = fetch(&[&[&*serving.ticket, "-o", &inbox], more].concat()).done();
+        assert_eq!((&done["files"], &done["files_here"]), (&json!(3), &json!(here)), "{done}");
+        assert!(done["folder"].as_str().unwrap().ends_with(folder), "{done}");
+    }
 }
 
 #[test]
@@ -304,7 +310,7 @@ fn a_closed_output_does_not_stop_it() {
     assert!(dir.read("out") == data(400_000));
 }
 
-/// A browser asks by the name of the host, or of a proxy. Other names are refused: anybody can point one here.
+/// A browser asks by the name of the host, or of a proxy. Others are refused: anybody can point a name here.
 #[test]
 fn a_view_answers_to_its_names_and_to_no_others() {
     use std::io::{Read as _, Write as _};

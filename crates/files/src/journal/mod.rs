@@ -135,6 +135,14 @@ impl<S: Storage> Journal<S> {
         Ok(Ok((Self { storage, start, tail: Mutex::new(tail) }, recovered)))
     }
 
+    /// Whether this is the journal of that file. Nothing of it is changed.
+    pub(crate) fn is_of(storage: &S, wanted: &FileIdentity) -> io::Result<bool> {
+        let mut head = vec![0; FileIdentity::MAX_BYTES];
+        let head_bytes = storage.read_at(&mut head, 0)?;
+        let read = FileIdentity::read(&head[..head_bytes]);
+        Ok(read.is_ok_and(|(identity, ..)| identity.is_same_content(wanted)))
+    }
+
     /// Notes a chunk that was written.
     pub fn note(&self, index: u32, value: ChunkValue) -> io::Result<()> {
         let mut tail = self.tail();

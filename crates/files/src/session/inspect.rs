@@ -17,7 +17,7 @@ use crate::reader::{HashProgress, SourceFile, hash_file};
 use crate::reason::{Fault, Reason};
 use crate::taker::Local;
 use crate::writer::attributes::Attributes;
-use crate::writer::{FileWriter, Replace, WriteSettings, remove_leftover_inside};
+use crate::writer::{FileWriter, Replace, WriteSettings, has_journal_of, remove_leftover_inside};
 
 /// An older version is compared from this size on, in bytes, as in the taker.
 const MIN_OLDER_BYTES: u64 = 1 << 20;
@@ -51,6 +51,16 @@ impl Inspection {
     }
 }
 
+/// What may be done with a file that has the name.
+#[derive(Clone, Copy)]
+pub(super) struct Leave {
+    pub(super) replace: Replace,
+    pub(super) keeps_attributes: bool,
+    /// It may be compared with what is offered, which the giver hears of. A file that was not fetched is not,
+    /// unless the user said that it may be replaced.
+    pub(super) compares: bool,
+}
+
 /// Looks, and makes the file ready to be written. `is_again` if somebody wrote it the last time: then nothing
 /// else is read before it is free.
 pub(super) fn inspect(
@@ -58,13 +68,14 @@ pub(super) fn inspect(
     base: Option<&Path>,
     path: &Path,
     (entry, root): (&Entry, Option<Root>),
-    (replace, keeps_attributes): (Replace, bool),
+    Leave { replace, keeps_attributes, compares }: Leave,
     is_again: bool,
 ) -> Inspection {
     let folder = match base.map(|base| make_folders(base, path)).transpose() {
         Ok(folder) => folder,
         Err(fault) => {
-            let words = Some(fault.to_string());
+            // The giver hears nothing of the paths here.
+            let (words, fault) = (Some(fault.to_string()), Fault::from(fault.reason));
             return Inspection { words, ..Inspection::of(Local::Refused(fault)) };
         }
     };
@@ -81,13 +92,15 @@ pub(super) fn inspect(
     }
     let attributes = if keeps_attributes { of_entry(entry) } else { Attributes::default() };
     let settings = WriteSettings::default().with_replace(replace).with_attributes(attributes);
+    // A process that was killed between a file's name and the end of its journal fetched it.
+    let compares = compares || has_journal_of(&folder, path, &identity);
     let open = || FileWriter::open_inside(pool, &folder, path, &identity, settings.clone());
     // It is opened once: what a writer that was let go of has begun holds the file a little longer.
     let opened = match is_again.then(open) {
         Some(Err(error @ WriteError::InUse { .. })) => return Inspection::refused(&error),
         opened => opened,
     };
-    let older = SourceFile::open_inside(&folder, path).ok();
+    let older = compares.then(|| SourceFile::open_inside(&folder, path).ok()).flatten();
     let likeness = older.as_ref().map_or(Likeness::Other, |older| compare(older, entry, root));
     if likeness == Likeness::Unproven {
         return Inspection::of(Local::Unproven);

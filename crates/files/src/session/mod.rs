@@ -15,6 +15,7 @@
 //! the next `turn`; [`Giving::is_busy`] and [`Taking::is_busy`] say whether one is due.
 
 mod costs;
+mod fetched;
 #[cfg(feature = "net")]
 mod fetching;
 mod giving;
@@ -43,6 +44,7 @@ use haulier_proto::connection::{
     Block, BlockHandle, BlockNumber, CloseCode, SendError, WantedChunk,
 };
 
+pub use fetched::was_fetched_into;
 #[cfg(feature = "net")]
 pub use fetching::{Fetch, FetchError};
 pub use giving::Giving;

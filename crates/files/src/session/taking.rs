@@ -16,15 +16,17 @@ use haulier_core::Instant;
 use haulier_proto::connection::{BlockNumber, CloseCode, Event};
 
 use self::targets::{Target, Waiting};
+use super::fetched::{Fetched, folder_for, list_folder};
 use super::inspect::Inspection;
 use super::{Clock, Jobs, Link, Outbox};
 use crate::folder::Folder;
+use crate::names::SafePath;
 use crate::offer::{Content, Entry, Offer, OfferError, Root};
 use crate::pieces::OlderPiece;
 use crate::pool::PoolHandle;
 use crate::progress::Progress;
 use crate::reason::Fault;
-use crate::taker::{Taker, TakerConfig, TakerEvent};
+use crate::taker::{Ask, Taker, TakerConfig, TakerEvent};
 use crate::writer::Replace;
 
 /// How long the last messages may take to be acknowledged before the connection is closed: what they say is
@@ -73,8 +75,13 @@ pub struct Taking {
     replace: Replace,
     keeps_attributes: bool,
     expected_root: Option<Root>,
+    /// Who fills it may know what is in it.
+    is_inbox: bool,
+    /// What earlier fetches have stored.
+    fetched: Option<Fetched>,
     jobs: Jobs<Answer>,
-    targets: HashMap<u32, Target>,
+    /// In their order, so that a giver hears of them in no other.
+    targets: BTreeMap<u32, Target>,
     numbers: HashMap<u64, BlockNumber>,
     waiting: VecDeque<Waiting>,
     outbox: Outbox,
@@ -107,12 +114,14 @@ impl Taking {
         let clock = Clock::start();
         Self {
             expected_root: config.expected_root,
+            is_inbox: config.ask == Ask::Inbox,
+            fetched: None,
             taker: Taker::new(clock.now(), config),
             place,
             replace,
             keeps_attributes: true,
             jobs: Jobs::new(pool),
-            targets: HashMap::new(),
+            targets: BTreeMap::new(),
             numbers: HashMap::new(),
             waiting: VecDeque::new(),
             outbox: Outbox::default(),
@@ -151,6 +160,12 @@ impl Taking {
         (0..self.offer().len()).filter(|file| self.taker.is_wanted(*file))
     }
 
+    /// Where the files go.
+    #[must_use]
+    pub const fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// Where a file of the offer goes.
     #[must_use]
     pub fn path_of(&self, file: u32) -> Option<PathBuf> {
@@ -172,31 +187,72 @@ impl Taking {
     }
 
     /// The place for what is wanted of the offer: several files, or a directory, are no file of one name, but
-    /// a directory of it. One that is not there is made, in one that is.
+    /// a directory of it. One that is not there is made, in one that is. Unless files may be replaced they go
+    /// where no others are: into a new directory, or one that an earlier fetch has made, so that the giver
+    /// learns nothing of other files by the names and contents that it offers.
     ///
     /// # Errors
     /// What the system says where none can be made; a file of the name is
     /// [`NotADirectory`](io::ErrorKind::NotADirectory).
     pub fn make_place(&self) -> io::Result<Place> {
-        let entries: Vec<&Entry> =
-            self.wanted().take(2).filter_map(|it| self.offer().entry(it)).collect();
-        let needs_folder = match entries[..] {
-            [] => return Ok(self.place.clone()),
-            [entry] => entry.content == Content::Directory,
-            _ => true,
-        };
+        let needs_folder = self.needs_folder();
         let path = match &self.place {
             Place::File(_) if !needs_folder => return Ok(self.place.clone()),
             Place::File(path) | Place::Folder(path) => path.clone(),
         };
-        if path.as_os_str().is_empty() || path.is_dir() {
+        if !path.as_os_str().is_empty() && !path.is_dir() {
+            let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name());
+            match Folder::open(parent)?.make(name.ok_or(io::ErrorKind::NotADirectory)?) {
+                Err(_) if path.symlink_metadata().is_ok() => {
+                    return Err(io::ErrorKind::NotADirectory.into());
+                }
+                made => drop(made?),
+            }
+        }
+        if !needs_folder || self.replace == Replace::File {
             return Ok(Place::Folder(path));
         }
-        let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name());
-        let made = Folder::open(parent)?.make(name.ok_or(io::ErrorKind::NotADirectory)?);
-        match made {
-            Err(_) if path.symlink_metadata().is_ok() => Err(io::ErrorKind::NotADirectory.into()),
-            made => made.map(|_| Place::Folder(path)),
+        folder_for(&path, self.top()).map(Place::Folder)
+    }
+
+    /// Whether what is wanted needs a directory of its own.
+    fn needs_folder(&self) -> bool {
+        let mut wanted = self.wanted().take(2).filter_map(|it| self.offer().entry(it));
+        match (wanted.next(), wanted.next()) {
+            (None, _) => false,
+            (Some(entry), None) => entry.content == Content::Directory,
+            _ => true,
+        }
+    }
+
+    /// The directory in which all that is wanted is, if there is one.
+    fn top(&self) -> Option<&str> {
+        let mut wanted = self.wanted().filter_map(|it| self.offer().entry(it));
+        let first = &wanted.next()?.path;
+        let top = first.parts().next()?;
+        let is_in_top = |path: &SafePath| path.as_str() != top && path.is_within(top);
+        let is_directory = |entry: &Entry| entry.content == Content::Directory;
+        let are_all_in_top =
+            wanted.all(|it| is_in_top(&it.path) || is_directory(it) && it.path.as_str() == top);
+        (is_in_top(first) && are_all_in_top).then_some(top)
+    }
+
+    /// Finds the list of what was fetched, and begins one for files of several names.
+    fn find_fetched(&mut self) {
+        let Place::Folder(base) = &self.place else { return };
+        if self.is_inbox {
+            return;
+        }
+        let folder = list_folder(base, self.top());
+        if self.needs_folder() {
+            if folder != *base {
+                // It may be there.
+                let top = folder.file_name().unwrap_or_default();
+                drop(Folder::open(base).and_then(|base| base.make(top)));
+            }
+            self.fetched = Some(Fetched::keep(&folder));
+        } else {
+            self.fetched = Some(Fetched::read(&folder));
         }
     }
 
@@ -211,6 +267,7 @@ impl Taking {
     pub fn admit(&mut self, link: &impl Link, place: Option<Place>, spare_bytes: u64) {
         self.is_admission_due = false;
         self.place = place.unwrap_or_else(|| self.place.clone());
+        self.find_fetched();
         self.taker.handle_admission(self.clock.now(), Ok(spare_bytes));
         self.turn(link);
     }

@@ -429,5 +429,10 @@ pub(crate) fn remove_leftover_inside(folder: &Arc<Folder>, path: &Path) -> Resul
     Target::inside(Arc::clone(folder), path).map(|target| target.remove_leftover())
 }
 
+/// Whether a process that wrote this file was killed before it had removed the journal.
+pub(crate) fn has_journal_of(folder: &Arc<Folder>, path: &Path, identity: &FileIdentity) -> bool {
+    Target::inside(Arc::clone(folder), path).is_ok_and(|target| target.has_journal_of(identity))
+}
+
 #[cfg(test)]
 mod tests;

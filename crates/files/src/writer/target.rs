@@ -17,7 +17,7 @@ use super::attributes::{Attributes, settle};
 use super::{Replace, WriteSettings};
 use crate::errors::WriteError;
 use crate::folder::{Folder, Found};
-use crate::journal::FileIdentity;
+use crate::journal::{FileIdentity, Journal};
 use crate::storage::Storage;
 use crate::system;
 use crate::unfinished::Unfinished;
@@ -215,6 +215,12 @@ impl Target {
         if !is_there(&self.data) && is_there(&self.name) {
             drop(self.remove_journal());
         }
+    }
+
+    /// Whether a journal of this file lies beside it.
+    pub(super) fn has_journal_of(&self, identity: &FileIdentity) -> bool {
+        let journal = self.folder.read(&self.journal);
+        journal.and_then(|it| Journal::is_of(&it, identity)).unwrap_or(false)
     }
 
     /// Removes what is unfinished.

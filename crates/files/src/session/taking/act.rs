@@ -9,15 +9,17 @@ use std::sync::Arc;
 use super::targets::{Target, Waiting, in_chunks};
 use super::{Answer, Place, Taking};
 use crate::cut::{Cutter, older_pieces};
-use crate::offer::{Offer, OfferError};
+use crate::offer::{Offer, OfferError, Root};
 use crate::pieces::{Copied, Piece};
 use crate::ranges::Ranges;
 use crate::reader::SourceFile;
 use crate::reason::{DONE, Fault, INCOMPLETE, Reason};
 use crate::session::Link;
-use crate::session::inspect::{Inspection, inspect, make_folders};
+use crate::session::fetched::Fetched;
+use crate::session::inspect::{Inspection, Leave, inspect, make_folders};
 use crate::session::shared::{SLICE_BYTES, Shared};
 use crate::taker::{FinishError, TakerAction};
+use crate::writer::Replace;
 
 impl Taking {
     pub(super) fn on_answer(&mut self, answer: Answer) {
@@ -51,6 +53,11 @@ impl Taking {
             Answer::Older { file, pieces } => self.taker.handle_older(now, file, pieces),
             Answer::Offer(offer) => self.taker.handle_offer(offer),
             Answer::Folder { file, made } => {
+                // The giver hears nothing of the paths here.
+                let made = made.map_err(|fault| {
+                    self.words.insert(file, fault.to_string());
+                    Fault::from(fault.reason)
+                });
                 self.taker.handle_finished(now, file, made.map_err(FinishError::Fault));
             }
         }
@@ -87,6 +94,7 @@ impl Taking {
             TakerAction::CopyFile { file, from } => self.copy_file(file, from),
             TakerAction::Finish { file, size, root } => {
                 self.roots.insert(file, (size, root));
+                self.list(file, size, &root);
                 if let Some(target) = self.targets.get_mut(&file) {
                     target.writer.finish(size, root);
                     target.is_finishing = true;
@@ -124,10 +132,17 @@ impl Taking {
             Place::File(_) => None,
         };
         let pool = self.jobs.pool.clone();
-        let how = (self.replace, self.keeps_attributes);
+        let has_fetched = |it: &Fetched| it.has(&entry, root.as_ref());
+        let leave = Leave {
+            replace: self.replace,
+            keeps_attributes: self.keeps_attributes,
+            compares: self.is_inbox
+                || self.replace == Replace::File
+                || self.fetched.as_ref().is_some_and(has_fetched),
+        };
         let look = move || {
             let (base, offered) = (base.as_deref(), (&entry, root));
-            Ok(inspect(&pool, base, &path, offered, how, is_again))
+            Ok(inspect(&pool, base, &path, offered, leave, is_again))
         };
         self.jobs.run(look, move |found| {
             let inspection = Box::new(found.unwrap_or_else(Inspection::failed));
@@ -176,10 +191,20 @@ impl Taking {
     }
 
     /// A file whose content another one has is copied from that one.
+    /// A file is about to get its name: the next fetch may know it.
+    fn list(&mut self, file: u32, size: u64, root: &Root) {
+        if let (Some(fetched), Some(entry)) = (&mut self.fetched, self.taker.offer().entry(file)) {
+            fetched.add(entry, size, root);
+        }
+    }
+
     fn copy_file(&mut self, file: u32, from: u32) {
         let now = self.clock.now();
         let source = self.path_of(from).and_then(|path| open(&path));
         let known = self.root_of(file).filter(|_| source.is_some());
+        if let Some((size, root)) = known {
+            self.list(file, size, &root);
+        }
         let (Some(target), Some((size, root))) = (self.targets.get_mut(&file), known) else {
             // As if it were another content: then it is fetched.
             return self.taker.handle_finished(now, file, Err(FinishError::WrongRoot));
