@@ -9,7 +9,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haulier::file::Digest;
-use haulier_files::offer::Content;
 use haulier_files::session::{Place, Taking, was_fetched_into};
 use haulier_files::writer::check_folder;
 use serde_json::{Value, json};

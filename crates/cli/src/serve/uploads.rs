@@ -11,7 +11,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use haulier::{CloseCode, ConnectionId};
-use haulier_files::offer::Content;
 use haulier_files::pool::PoolHandle;
 use haulier_files::reason::{DONE, INTERRUPTED, NOT_ADMITTED, NOT_STORED};
 use haulier_files::session::{ServerLink, Upload};
