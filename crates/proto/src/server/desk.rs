@@ -226,8 +226,11 @@ impl Desk {
 
     /// Seats that nobody has.
     pub(super) fn free_seats(&self) -> usize {
-        let held = self.seats.len() - self.unseated.len();
-        self.rules.config.limits.seats().saturating_sub(held)
+        let limits = self.rules.config.limits;
+        // A connection is there until the program has read that it ended. One that reads nothing makes the
+        // server hold no more of them than there may be handshakes.
+        let held = self.seats.len() - self.unseated.len().min(limits.handshakes);
+        limits.seats().saturating_sub(held)
     }
 
     /// A connection is gone, and so its seat is free, unless it was before.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use haulier_proto::DropReason;
-use haulier_proto::client::Credentials;
+use haulier_proto::client::{ClientMachine, Credentials};
 use haulier_proto::connection::{CloseCode, CloseReason, Event, RefusalCode};
 use haulier_proto::server::ServerConfig;
+use haulier_proto::{DropReason, Machine};
 
 use super::admission::{own, token, token_server};
 use super::{client_with, end_of};
@@ -109,6 +109,30 @@ fn an_address_with_many_places_holds_nobody_for_long() {
         assert!(waited < 8_000, "{:?}", places(&lan, honest));
     }
     println!("{waited} ms");
+}
+
+/// A program that reads no events does not make its server hold more than its seats and its handshakes,
+/// however many handshakes are ended to make room.
+#[test]
+fn a_program_that_reads_nothing_has_no_more_connections_than_it_may() {
+    let mut config = small(10);
+    config.limits.handshakes = 3;
+    let mut lan = Lan::new(config);
+    for n in 0..40 {
+        let mut client = ClientMachine::new(lan.now, client_config(), [n; 32]).expect("it works");
+        let from = std::net::SocketAddr::from(([10, 1, n, 1], 4000));
+        let mut datagram = Vec::new();
+        for _ in 0..2 {
+            client.poll_datagram(lan.now, &mut datagram);
+            let _counted = lan.server.handle_datagram(lan.now, from, &mut datagram);
+            while lan.server.poll_datagram(lan.now, &mut datagram).is_some() {
+                let _counted = client.handle_datagram(lan.now, server_address(), &mut datagram);
+            }
+        }
+        lan.now = lan.now + Duration::from_secs(1);
+        lan.server.handle_timeout(lan.now);
+    }
+    assert!(lan.server.stats().connections <= 5, "{:?}", lan.server.stats());
 }
 
 /// Issue 32, the proof `seats`: what the program refuses is there until it has heard so, holds no seat, and
