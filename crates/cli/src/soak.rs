@@ -184,8 +184,8 @@ mod tests {
     use super::*;
     use crate::report::Loudness;
 
-    /// Whatever goes wrong in a scenario, and when quiet: a line that replays it, and exit code 1. A panic ended
-    /// the program with 101, and `-q` said nothing.
+    /// Whatever goes wrong in a scenario, and when quiet: a line that replays it, and exit code 1. A panic
+    /// ended the program with 101, and `-q` said nothing.
     #[test]
     fn every_failure_says_how_to_replay_it() {
         let layers = Soaked::Layers(Layers::Connection);

@@ -37,8 +37,8 @@ const FLIGHT_BYTES: u64 = BEFORE_BPS / 8 * 1_060 / 1_000;
 /// More than one transfer has in that time.
 const BLOCK_BYTES: usize = 48 << 20;
 
-/// When the next client comes to the address. What the server sends it in the first two round trips is at most
-/// 1.5 times what it sends a client at an address that it does not know.
+/// When the next client comes to the address. What the server sends it in the first two round trips is at
+/// most 1.5 times what it sends a client at an address that it does not know.
 const NEXT_COMES: Instant = Instant::from_millis(9_000);
 const LOOKED_AT: Duration = Duration::from_millis(150);
 const MAX_MORE: f64 = 1.5;
