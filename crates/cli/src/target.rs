@@ -90,13 +90,13 @@ impl Target {
     }
 
     /// Whether all of this may come at once, unasked: no fetch has begun here, and with leave to replace
-    /// files there are none. Without it nothing else counts, for the request tells the server the answer.
+    /// files the place is empty. Without that leave nothing else counts, for the request tells the server.
     pub(crate) fn may_come_unasked(&self, name: &str, may_replace: bool) -> bool {
         match self {
             Self::Folder(base) if !may_replace => {
-                let is_in = |folder: &Path| was_fetched_into(folder);
                 let inner = base.join(name);
-                !is_in(base) && !(!name.is_empty() && inner.parent().is_some_and(is_in))
+                let inner = inner.parent().filter(|_| !name.is_empty());
+                ![Some(base.as_path()), inner].into_iter().flatten().any(was_fetched_into)
             }
             _ => self.is_empty(name),
         }
@@ -301,4 +301,23 @@ impl std::fmt::Display for Target {
 /// What a path is called in a sentence.
 pub(crate) fn show_path(path: &Path) -> String {
     if path.as_os_str() == "-" { "standard output".into() } else { path.display().to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The request says whether all may come at once, so other files must not decide it.
+    #[test]
+    fn the_request_depends_on_no_files_but_fetched_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = Target::Folder(dir.path().to_owned());
+        let unasked =
+            |may_replace| ["", "x"].map(|name| target.may_come_unasked(name, may_replace));
+        assert_eq!([unasked(false), unasked(true)], [[true, true], [true, true]]);
+        fs::write(dir.path().join("x"), "mine").unwrap();
+        assert_eq!([unasked(false), unasked(true)], [[true, true], [false, false]]);
+        fs::write(dir.path().join("y.haulier-part"), "begun").unwrap();
+        assert_eq!(unasked(false), [false, false]);
+    }
 }

@@ -75,9 +75,9 @@ impl View {
         Self::start_known_as(at, &[], subject, names)
     }
 
-    /// The same, for who asks for one of these host names, too: a browser says which one it asked for, and is
-    /// refused if it is none of the host's, so that a page from elsewhere, whose name somebody points here,
-    /// reads nothing. Numbers, and `localhost` for loopback, are known in any case.
+    /// The same, with names of this host. A browser says which name it asked for, and any other is refused,
+    /// so that a page from elsewhere, whose name somebody points here, reads nothing. Numbers are always
+    /// accepted, and so is `localhost` for loopback.
     ///
     /// # Errors
     /// As [`start`](Self::start).

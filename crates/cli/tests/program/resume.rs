@@ -12,7 +12,7 @@ fn number(event: &serde_json::Value, key: &str) -> u64 {
     event[key].as_u64().unwrap_or_else(|| panic!("no {key} in {event}"))
 }
 
-/// Without --force the server would learn from it what is here.
+/// Without --force the answer would tell the server that the file is here.
 #[test]
 fn what_is_here_already_costs_no_data() {
     let dir = Dir::new();

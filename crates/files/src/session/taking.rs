@@ -75,7 +75,7 @@ pub struct Taking {
     replace: Replace,
     keeps_attributes: bool,
     expected_root: Option<Root>,
-    /// Who fills it may know what is in it.
+    /// An inbox: its senders may learn which files it has.
     is_inbox: bool,
     /// What earlier fetches have stored.
     fetched: Option<Fetched>,

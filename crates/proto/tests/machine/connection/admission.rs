@@ -225,8 +225,7 @@ fn a_restarted_server_refuses_tokens_of_before() {
     assert_eq!(ask(&mut start(config, UNIX_TIME + 1, 3), now, 4, &before), Ok(()));
 }
 
-/// A server with two tickets: each client is told from those of the other ticket, and one with neither is
-/// refused. The two keep no connection from each other.
+/// A server with two tickets knows which of them a client has, and refuses a client with neither.
 #[test]
 fn clients_of_two_secrets_are_told_apart() {
     let secret = |byte| Secret::from_bytes([byte; 32]);
