@@ -42,9 +42,11 @@ impl From<'_> {
 /// Fetches files, verified, and comes back when the last has its name.
 ///
 /// `into` is a directory, which is made if several files come, or the name for the only file. `name` is what
-/// is wanted of all that is served, and `only` patterns of files in it, such as "**/*.map". What is here is
-/// kept, what came before an interruption is gone on from, and with `replace` only what is new of an older
-/// file comes. `on_progress` is told ten times a second; what it raises ends the fetch, as Ctrl-C does.
+/// is wanted of all that is served, and `only` patterns of files in it, such as "**/*.map". Several files go
+/// where no others are: in a directory that has others, into one of their own. Files that an earlier fetch
+/// has stored do not come again, and one that was interrupted goes on. Other files are kept; they are
+/// compared only with `replace`: then the parts of them that differ come, and the server hears which files
+/// are here. `on_progress` is told ten times a second; what it raises ends the fetch, as Ctrl-C does.
 #[pyfunction]
 #[pyo3(signature = (ticket, into, *, name="", only=None, replace=false, on_progress=None))]
 pub(crate) fn fetch(
