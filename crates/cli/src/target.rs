@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use haulier::file::Digest;
 use haulier_files::session::{Place, Taking, was_fetched_into};
-use haulier_files::writer::check_folder;
+use haulier_files::writer::{check_folder, make_folder};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, plain};
@@ -64,7 +64,7 @@ impl Target {
     pub(crate) fn make_folder(&self) -> Result<(), Failure> {
         match self {
             Self::Folder(path) if !path.is_dir() => {
-                fs::create_dir(path).map_err(|error| Failure::file(path, &error))
+                make_folder(path).map_err(|error| Failure::file(path, &error))
             }
             _ => Ok(()),
         }

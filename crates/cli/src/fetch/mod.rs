@@ -171,7 +171,7 @@ fn attempt(
     details::ended(&client, &fetch.taking.progress(), report);
     fetch.say_goodbye(outcome.is_err());
     match outcome {
-        Err(failure) => Err(Failed { failure, cause: fetch.cause() }),
+        Err(failure) => Err(Failed { failure, cause: fetch.cause(access.digest.is_some()) }),
         Ok(()) => Ok(fetch.conclude(times)?),
     }
 }
@@ -419,12 +419,13 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    /// Why it failed, as far as another attempt depends on it. A stream has one try: its reader waits.
-    fn cause(&mut self) -> Cause {
+    /// Why it failed, as far as another attempt depends on it. A ticket that has the BLAKE3 is for the file
+    /// that was there, and no other. A stream has one try: its reader waits.
+    fn cause(&mut self, has_digest: bool) -> Cause {
         let is_stream = matches!(self.target, Some(Target::Stream(..)));
         if self.is_forgotten {
             Cause::Restarted { has_data: self.taking.progress().wire_bytes > 0 }
-        } else if self.has_changed && !is_stream {
+        } else if self.has_changed && !is_stream && !has_digest {
             Cause::Changed
         } else {
             Cause::Other

@@ -8,7 +8,7 @@
 //!
 //! The invariant: what is served of a file is the version that was there when it was last looked at: when the
 //! library was loaded, or when a read of it found something else. That read ends with `changed`, nothing
-//! that was known of the file counts any more, and who asks next is offered what is there now.
+//! that was known of the file counts any more, and the next client is offered the file of now.
 
 use std::collections::HashMap;
 use std::fs;

@@ -8,7 +8,7 @@ mod targets;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use crate::pool::PoolHandle;
 use crate::progress::Progress;
 use crate::reason::Fault;
 use crate::taker::{Ask, Taker, TakerConfig, TakerEvent};
-use crate::writer::Replace;
+use crate::writer::{Replace, make_folder};
 
 /// How long the last messages may take to be acknowledged before the connection is closed: what they say is
 /// known without them, and a giver would rather hear it.
@@ -200,15 +200,7 @@ impl Taking {
             Place::File(_) if !needs_folder => return Ok(self.place.clone()),
             Place::File(path) | Place::Folder(path) => path.clone(),
         };
-        if !path.as_os_str().is_empty() && !path.is_dir() {
-            let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name());
-            match Folder::open(parent)?.make(name.ok_or(io::ErrorKind::NotADirectory)?) {
-                Err(_) if path.symlink_metadata().is_ok() => {
-                    return Err(io::ErrorKind::NotADirectory.into());
-                }
-                made => drop(made?),
-            }
-        }
+        make_folder(&path)?;
         if !needs_folder || self.replace == Replace::File {
             return Ok(Place::Folder(path));
         }

@@ -18,6 +18,7 @@ pub(crate) mod attributes;
 mod target;
 mod work;
 
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -413,6 +414,21 @@ impl Drop for FileWriter {
 /// [`WriteError`]: there is no such folder, it cannot be written, or there is no room.
 pub fn check_folder(folder: &Path, bytes: u64) -> Result<(), WriteError> {
     target::check_folder(folder, bytes)
+}
+
+/// Makes this directory in one that is there, unless it is there itself. A loss of power does not take it.
+///
+/// # Errors
+/// What the system says; a file of the name is [`NotADirectory`](io::ErrorKind::NotADirectory).
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    let parent = Folder::open(path.parent().unwrap_or(Path::new("")))?;
+    match parent.make(path.file_name().ok_or(io::ErrorKind::NotADirectory)?) {
+        Err(_) if path.symlink_metadata().is_ok() => Err(io::ErrorKind::NotADirectory.into()),
+        made => made.map(drop),
+    }
 }
 
 /// Removes the journal of a file that has its name already: what a process leaves that is killed between
