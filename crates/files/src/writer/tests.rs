@@ -369,6 +369,9 @@ fn a_long_name_is_hashed_for_what_is_beside_it() {
     assert_eq!(names_in(folder.path()), ["n".repeat(255)]);
 }
 
+/// What it is, and how it comes to lie at a path.
+type Plant<'p> = (&'static str, &'p dyn Fn(&Path));
+
 /// Whatever lies where the unfinished file or its journal goes, it is not written to, and nothing gets the
 /// name.
 #[test]
@@ -376,7 +379,7 @@ fn what_somebody_planted_beside_the_name_is_refused() {
     let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());
     let at = |name: &str| folder.path().join(name);
     for beside in ["f.haulier-part", "f.haulier-journal"] {
-        let plant: [(&str, &dyn Fn(&Path)); 5] = [
+        let plant: [Plant<'_>; 5] = [
             ("a link", &|it| std::os::unix::fs::symlink(at("victim"), it).unwrap()),
             ("several names", &|it| std::fs::hard_link(at("victim"), it).unwrap()),
             ("pipe", &|it| {
