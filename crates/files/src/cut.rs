@@ -62,7 +62,7 @@ impl<F: Borrow<SourceFile> + Clone> Cutter<F> {
         Self { stream: stream(Stream::new(file.clone())), file, pieces: Vec::new() }
     }
 
-    /// Reads some so many bytes more; all pieces of the file when it is at its end.
+    /// Reads `bytes` more, or a piece beyond that. Returns all pieces at the end of the file.
     ///
     /// # Errors
     /// [`ReadError`], also if the file changes meanwhile. It is not to be called again.
@@ -98,7 +98,7 @@ impl<F: Borrow<SourceFile> + Clone> Cutter<F> {
         &self.file
     }
 
-    /// Pieces so far.
+    /// The number of pieces that were cut.
     pub(crate) const fn count(&self) -> usize {
         self.pieces.len()
     }

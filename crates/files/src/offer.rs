@@ -21,6 +21,9 @@ pub const MAX_OFFER_BYTES: u64 = 256 << 20;
 /// little.
 const SMALL_BYTES: u64 = 1 << 20;
 
+/// An entry of the wire with a path of one byte and nothing behind its time.
+const MIN_ENTRY_BYTES: usize = 11;
+
 /// What an allocation takes beside its bytes.
 const ALLOCATION_BYTES: usize = 16;
 
@@ -157,7 +160,8 @@ impl Offer {
         let mut fields = Fields::new(bytes);
         let count = Self::count(bytes)?;
         fields.varint()?;
-        let mut entries = Vec::new();
+        // An entry has eleven bytes or more, so nobody makes room by saying a number.
+        let mut entries = Vec::with_capacity((count as usize).min(bytes.len() / MIN_ENTRY_BYTES));
         for _ in 0..count {
             entries.push(read_entry(&mut fields)?);
         }
@@ -167,7 +171,7 @@ impl Offer {
         Ok(offer)
     }
 
-    /// How many entries a list says that it has: before any of it is read.
+    /// The number of entries that a list claims, without reading them.
     ///
     /// # Errors
     /// [`OfferError`] if it has more than any offer.
@@ -176,7 +180,7 @@ impl Offer {
         u32::try_from(count).ok().filter(|count| *count <= MAX_FILES).ok_or(OfferError::TooLong)
     }
 
-    /// What so many entries take in memory, without their paths.
+    /// The memory of this number of entries, without their paths.
     pub(crate) const fn memory_bytes_of(files: u32) -> usize {
         files as usize * size_of::<Entry>()
     }

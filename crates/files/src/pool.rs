@@ -1,12 +1,12 @@
 //! A few threads that wait for the disk, so that the thread of the network never does.
 //!
-//! What is urgent, reads and writes of a transfer, goes before what is idle: hashing again what a journal
-//! says, cutting or hashing a file that somebody compares. A pool is shared by all files of a program, so that
-//! a thousand small files start no thousand threads.
+//! Urgent jobs, reads and writes of a transfer, go before idle ones: hashing again what a journal says,
+//! cutting or hashing a file for a client that compares it. A pool is shared by all files of a program, so
+//! that a thousand small files start no thousand threads.
 //!
 //! The invariant: at most [`MAX_QUEUED_WRITES`] chunks wait to be written, whatever the number of files;
-//! what a reader may have waiting it counts itself. What is idle never holds the last two threads, and what
-//! is urgent does not hold it up for ever. A job that panics ends alone: its thread goes on.
+//! what a reader may have waiting it counts itself. Idle jobs never hold the last two threads, and urgent
+//! ones do not keep them waiting for ever. A job that panics ends alone: its thread goes on.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};

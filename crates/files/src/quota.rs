@@ -1,4 +1,4 @@
-//! What an inbox takes: `--most` in all, and for each client; and so many files.
+//! What an inbox takes: `--most` in all, a limit for each client, and a number of files.
 //!
 //! The invariant: nothing is reserved beyond a limit. A transfer reserves what its offer costs before a byte
 //! comes, and more for a pipe as its parts come; what it did not store is given back.
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 /// disk. A file without bytes has a name and an inode.
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 
-/// Files and directories that an inbox takes unless told otherwise: as many as an offer may have. What lists
-/// a directory, copies it or makes a backup of it takes minutes with more.
+/// Files and directories that an inbox takes unless told otherwise, as an offer has at most. With
+/// more, listing, copying or saving a directory takes minutes.
 pub const DEFAULT_MAX_FILES: u64 = 1_000_000;
 
 /// What a file of this size costs.
@@ -45,7 +45,7 @@ impl<K: Ord + Clone> InboxQuota<K> {
         }
     }
 
-    /// So many files and directories in all; [`DEFAULT_MAX_FILES`] if nothing is said.
+    /// Limits the number of files and directories in all; [`DEFAULT_MAX_FILES`] by default.
     #[must_use]
     pub const fn with_max_files(mut self, files: u64) -> Self {
         self.max_files = files;
@@ -58,16 +58,16 @@ impl<K: Ord + Clone> InboxQuota<K> {
         (self.max_bytes, self.max_client_bytes)
     }
 
-    /// How many files and directories all together may still send.
+    /// The number of files and directories that may still come.
     #[must_use]
     pub const fn left_files(&self) -> u64 {
         self.max_files.saturating_sub(self.taken_files)
     }
 
-    /// Takes up so many files, or says how many there would have been.
+    /// Reserves this number of files, if the limit allows it.
     ///
     /// # Errors
-    /// The files that are left, if they are fewer; nothing is taken up then.
+    /// The number that is left, if it is smaller; nothing is reserved then.
     pub const fn reserve_files(&mut self, files: u64) -> Result<(), u64> {
         if files > self.left_files() {
             return Err(self.left_files());
@@ -81,7 +81,7 @@ impl<K: Ord + Clone> InboxQuota<K> {
         self.taken_files = self.taken_files.saturating_sub(files);
     }
 
-    /// Whether the bytes have a limit, so that what is there has to be counted.
+    /// Whether the bytes have a limit, so that the files in the folder have to be counted.
     #[must_use]
     pub const fn is_limited(&self) -> bool {
         self.max_bytes < u64::MAX || self.max_client_bytes < u64::MAX

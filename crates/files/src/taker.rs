@@ -255,7 +255,7 @@ impl Taker {
         Arc::clone(&self.offer)
     }
 
-    /// What it holds because of what the giver sent, in bytes, but for the chunks that are handed out.
+    /// Memory for data of the giver, in bytes, without the chunks that are being written.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.offer_memory_bytes + self.gathered_bytes

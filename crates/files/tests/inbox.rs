@@ -236,7 +236,7 @@ fn pipes(count: u32) -> Vec<u8> {
     Offer::new((0..count).map(entry).collect()).unwrap().to_bytes()
 }
 
-/// Nobody knows how long they are, and a name and an inode each has: 6,000 were made where 256 fit.
+/// Each has a name and an inode: 6,000 were made where 256 fit.
 #[test]
 fn pipes_without_bytes_count_too() {
     for (count, is_over) in [(256, false), (257, true)] {
@@ -327,7 +327,7 @@ fn a_long_list_is_counted_charged_and_read_by_the_program() {
     }
 }
 
-/// The connection is told, and so the server's limit of memory counts it.
+/// The connection gets the number, so the server's limit of memory includes it.
 #[test]
 fn what_a_list_takes_counts_as_its_clients() {
     let mut bench = Bench::new(u64::MAX, u64::MAX);
@@ -337,7 +337,7 @@ fn what_a_list_takes_counts_as_its_clients() {
     bench.vanish(upload, &wire);
 }
 
-/// One byte at 2^50 took 141 GB in whoever received it; and one that may come ahead is paid for with its hole.
+/// One byte at 2^50 took 141 GB of the receiver. A byte that may come ahead is paid for with its hole.
 #[test]
 fn a_part_far_ahead_of_a_pipe_is_refused() {
     let now = Instant::from_millis(0);
@@ -365,7 +365,7 @@ fn a_part_far_ahead_of_a_pipe_is_refused() {
     }
 }
 
-/// What is here may come again with what is not, and no more often: each time it is written and noted.
+/// Some bytes may come twice, and not more often: each time they are written and noted.
 #[test]
 fn a_file_does_not_come_three_times() {
     let now = Instant::from_millis(0);

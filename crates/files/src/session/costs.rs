@@ -48,7 +48,7 @@ pub(super) fn taken_in_folder(folder: &Path) -> Taken {
     found
 }
 
-/// What the journal of a file costs while it comes, however often some of it comes again.
+/// The cost of the longest journal that a file of this size can have.
 pub(super) const fn cost_of_journal(bytes: u64) -> u64 {
     if bytes < MIN_JOURNAL_BYTES { 0 } else { cost_of(max_journal_bytes(bytes)) }
 }
@@ -87,7 +87,7 @@ impl Costs {
                 (Content::Directory, _) => BLOCK_BYTES,
                 // It is here, or will be refused.
                 (_, Replace::Never) if is_there(&path) => 0,
-                // Another upload may finish what is here of it, and this one write all of it beside that.
+                // Another upload may finish the part, and this one then writes a second file beside it.
                 (_, Replace::File) if !is_alone => cost_of_entry(entry),
                 _ => {
                     let part = cost_of_part(&path);

@@ -73,7 +73,7 @@ pub struct Giving {
     is_connected: bool,
     /// The file that is being packed, of which its first part was judged.
     packs: Option<u32>,
-    /// What the list takes, if it is this client's alone; and what the connection was told that is held.
+    /// Memory of the list, if this client has one of its own; and the bytes that the connection was told.
     list_bytes: usize,
     held_bytes: usize,
     pace: Pace,
@@ -440,7 +440,7 @@ fn make_part(
     library.note_part();
     library.read(index, None, |served, file| {
         let end = file.version().bytes.min(offset.saturating_add(max_bytes)).max(offset);
-        // Nobody waits for the lock while it is read.
+        // Read without the lock, so that other parts are made meanwhile.
         let mut hashed = FileHasher::default();
         let tree = hashed.hash_part(file, offset..end)?;
         served.hasher().take_over(hashed);

@@ -101,8 +101,8 @@ pub trait Link {
     fn all_acked(&self) -> bool;
     /// How fast it is, as far as that is known: for the choice whether to pack.
     fn speed(&self) -> LinkSpeed;
-    /// This end holds so many bytes for the other one, beside the connection: a server counts them to what
-    /// its clients make it hold.
+    /// The bytes that this end holds for the other one beside the connection: a server counts them to the
+    /// memory of this client.
     fn hold_bytes(&self, bytes: usize) {
         let _ = bytes;
     }
@@ -150,6 +150,20 @@ impl<A: Send + 'static> Jobs<A> {
         });
     }
 
+    /// The same when nothing is urgent, and on few threads: for what takes long or much memory.
+    fn run_when_idle<T: 'static>(
+        &mut self,
+        job: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+        answer: impl FnOnce(Result<T, Fault>) -> A + Send + 'static,
+    ) {
+        let ticket = self.ticket(answer);
+        self.pool.run_when_idle(move || {
+            if ticket.is_wanted() {
+                ticket.answer(job());
+            }
+        });
+    }
+
     /// The right to one answer, for what is not a single job.
     fn ticket<T: 'static>(
         &mut self,
@@ -176,15 +190,17 @@ impl<A: Send + 'static> Jobs<A> {
     }
 }
 
-/// An answer that somebody waits for. It is given once, whatever happens: one that is dropped, because its
-/// job panicked or was given up, says that there is none.
+/// The duty to answer a session. It is answered once: a ticket that is dropped, because its job panicked or
+/// was cancelled, answers with an error.
 struct Ticket<T> {
     is_wanted: Box<dyn Fn() -> bool + Send>,
-    answer: Option<Box<dyn FnOnce(Result<T, Fault>) + Send>>,
+    answer: Option<AnswerWith<T>>,
 }
 
+type AnswerWith<T> = Box<dyn FnOnce(Result<T, Fault>) + Send>;
+
 impl<T> Ticket<T> {
-    /// Whether anybody is left to take it.
+    /// Whether its session still exists.
     fn is_wanted(&self) -> bool {
         (self.is_wanted)()
     }
@@ -223,7 +239,7 @@ mod tests {
     use super::*;
     use crate::pool::{DiskPool, Wake};
 
-    /// Who waits for a job that panics, or for a pool that has ended, hears of it, and waits for nothing more.
+    /// A job that panics, or that is given to a pool that has ended, is answered with an error.
     #[test]
     fn every_job_has_an_answer() {
         let pool = DiskPool::new(1, Wake::default()).unwrap();

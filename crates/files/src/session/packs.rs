@@ -137,7 +137,7 @@ impl PackedPart {
         }
         let chunks: Vec<Bytes> = match tree {
             Some(tree) => read_known(file, tree, part.clone()),
-            // Nobody waits for the lock while it is read.
+            // Read without the lock, so that other parts are made meanwhile.
             None => {
                 let mut hashed = FileHasher::default();
                 let chunks = hashed.read_part(file, part.clone());

@@ -1,8 +1,8 @@
 //! What takes long to compute, once for all that want it: the recipe of a file, or its root.
 //!
-//! The first slice is done at once, for most is done with it. The rest waits its turn behind what is urgent,
-//! slice by slice, and is given up when nobody waits for it any more. So a client that asks for much makes
-//! nobody wait, and a thousand that ask for the same cost what one costs.
+//! The first slice is done at once: it is enough for most files. The others wait behind urgent jobs, and the
+//! computation is cancelled when no session waits for it. So a client that asks for much does not delay
+//! the others, and a thousand that ask for the same cost as much as one.
 //!
 //! The invariant: each ticket is answered once; at most one computation runs; and what failed is not tried
 //! again before [`REMEMBERED`].
@@ -63,8 +63,8 @@ impl<T: Clone + Send + 'static> Shared<T> {
         self.conclude(Ok(known), is_running);
     }
 
-    /// Answers this ticket: at once if the answer is known, else when it is computed. `slice` does some of
-    /// that, and returns what came of it at the end.
+    /// Answers this ticket: at once if the answer is known, else when it is computed. `slice` does a part of
+    /// the computation, and returns the result with the last one.
     pub(super) fn want(
         this: &Arc<Self>,
         pool: &PoolHandle,
@@ -107,8 +107,8 @@ impl<T: Clone + Send + 'static> Shared<T> {
     }
 }
 
-/// A computation under way. Dropped before its end, because it panicked or its pool has ended, it lets another
-/// one begin, and those that wait hear that there is no answer.
+/// A computation under way. If it is dropped before its end, because it panicked or its pool has ended,
+/// another one may begin, and the waiting tickets are answered with an error.
 struct Running<T, S> {
     shared: Arc<Shared<T>>,
     slice: S,
@@ -123,7 +123,7 @@ impl<T: Clone + Send + 'static, S: FnMut() -> Option<Result<T, Fault>>> Running<
             std::mem::take(&mut state.waiting).into_iter().partition(Ticket::is_wanted);
         let is_wanted = !waiting.is_empty();
         state.waiting = waiting;
-        // In the same breath: who comes after this begins anew.
+        // Under the same lock: a ticket that comes after this begins a new computation.
         state.is_running = is_wanted;
         self.is_over = !is_wanted;
         drop(state);
@@ -174,7 +174,7 @@ mod tests {
         let slice = move || {
             wait.recv().unwrap();
             let done = count.fetch_add(1, Ordering::SeqCst) + 1;
-            (done % 10 == 0).then(|| end.map_err(Fault::from))
+            done.is_multiple_of(10).then(|| end.map_err(Fault::from))
         };
         (go, Box::new(slice))
     }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use haulier_proto::connection::{CloseCode, Event};
 
@@ -31,6 +32,9 @@ const SPARE_BYTES: u64 = 256 << 20;
 /// How often it is looked whether the files of a connection that has ended are let go of: the last sync of
 /// a disk may take seconds, and another client may have gone on with one of them.
 const MAX_LOOKS: u32 = 1000;
+
+/// The pause between two of these looks: 20 s in all.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -64,18 +68,18 @@ struct Unfinished {
     is_counted: bool,
 }
 
-/// What is left of the files that were not finished.
+/// Unfinished files on the disk after the end of the connection.
 #[derive(Default)]
 struct Left {
     bytes: u64,
     /// How many files are not there.
     absent: u64,
-    /// Those that are still being let go of: few, for few are written at a time.
+    /// Files that a writer still has open: few, because few are written at a time.
     in_use: Vec<Unfinished>,
 }
 
 impl Left {
-    /// Looks at those that were in use. What is let go of with nothing in it is removed then.
+    /// Looks at the files that were in use. A writer that closes an empty one removes it.
     fn look(mut self, is_last: bool) -> Self {
         for it in std::mem::take(&mut self.in_use) {
             if !is_last && is_in_use(&it.path) {
@@ -114,9 +118,10 @@ pub struct Upload<K> {
     has_pipe: bool,
     /// It counts among the uploads of the inbox.
     is_counted: bool,
-    /// What is left of its files, as far as it was looked at, and how often it was.
+    /// The unfinished files as far as they were looked at, and the number of looks.
     left: Option<Left>,
     looks: u32,
+    looked: Option<Instant>,
     events: VecDeque<TakerEvent>,
 }
 
@@ -150,6 +155,7 @@ impl<K: Ord + Clone> Upload<K> {
             is_counted: false,
             left: None,
             looks: 0,
+            looked: None,
             events: VecDeque::new(),
         }
     }
@@ -252,14 +258,17 @@ impl<K: Ord + Clone> Upload<K> {
             match found {
                 Found::Costs { costs, in_place } => self.reserve(inbox, link, costs, in_place),
                 Found::Left(left) if left.in_use.is_empty() => self.settle(inbox, &left),
-                // The next turn looks again.
-                Found::Left(left) => (self.left, self.looks) = (Some(left), self.looks + 1),
+                // A later turn looks again.
+                Found::Left(left) => {
+                    (self.left, self.looks) = (Some(left), self.looks + 1);
+                    self.looked = Some(Instant::now());
+                }
                 Found::Nothing(fault) => self.on_nothing(inbox, link, fault),
             }
         }
         match self.stage {
             Stage::Taking if self.has_pipe => self.reserve_for_pipes(inbox),
-            Stage::Settling if !self.is_busy() => self.look_what_is_left(),
+            Stage::Settling if !self.is_busy() && self.is_look_due() => self.look_what_is_left(),
             _ => {}
         }
     }
@@ -268,8 +277,8 @@ impl<K: Ord + Clone> Upload<K> {
         self.taking.offer()
     }
 
-    /// Of an upload that is let in it is not known what it costs; of one that has ended what is left, so all
-    /// of that stays reserved until it is counted anew.
+    /// The pool could not look. Before an upload its cost is unknown, so it is refused; after one, all that
+    /// was reserved stays reserved until the inbox is counted anew.
     fn on_nothing(&mut self, inbox: &mut Inbox<K>, link: &impl Link, fault: Fault) {
         if self.stage == Stage::Counting {
             self.stage = Stage::Waiting;
@@ -364,6 +373,10 @@ impl<K: Ord + Clone> Upload<K> {
             }
             _ => {}
         }
+    }
+
+    fn is_look_due(&self) -> bool {
+        self.looked.is_none_or(|at| at.elapsed() >= LOOK_PAUSE)
     }
 
     /// Looks, on a thread of the pool, what is on the disk of the files that have no name.

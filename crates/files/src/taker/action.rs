@@ -24,8 +24,8 @@ pub enum TakerAction {
         /// Their size, as far as it is known.
         bytes: u64,
     },
-    /// Read a long offer with [`Offer::read`](crate::offer::Offer::read): of 200,000 files it takes a third of
-    /// a second. Answer: [`Taker::handle_offer`](super::Taker::handle_offer).
+    /// Read a long offer with [`Offer::read`](crate::offer::Offer::read): 200,000 files take a third of a
+    /// second. Answer: [`Taker::handle_offer`](super::Taker::handle_offer).
     ReadOffer {
         /// The list.
         list: Bytes,

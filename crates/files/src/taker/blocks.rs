@@ -32,8 +32,8 @@ const MAX_HELD: usize = 4 * 32 + MAX_EARLY_CHUNKS as usize;
 /// chunks, and the hole in its file, are bounded by what has come of it.
 const MAX_AHEAD_BYTES: u64 = (MAX_BLOCKS as u64 + 1) * MAX_PART_BYTES;
 
-/// What is accepted of a file beyond twice its size, in bytes: parts begin at multiples of 1 MiB, so some of
-/// what is here comes again with them.
+/// What is accepted of a file beyond twice its size, in bytes: parts begin at multiples of 1 MiB, so some
+/// bytes come twice.
 const MAX_SURPLUS_BYTES: u64 = 2 * PART_UNIT;
 
 /// Something that came too early, and waits for the program.
@@ -383,8 +383,8 @@ impl Taker {
         }
     }
 
-    /// A pipe costs what its file does that reaches so far, with the holes in it: what comes ahead of the
-    /// rest is paid for at once. `false` if there is not as much.
+    /// A pipe costs as much as a file that ends where its last byte is, with the holes before it. `false` if
+    /// the spare bytes are too few.
     fn spend(&mut self, file: u32, end: u64) -> bool {
         let Some(active) = self.active.get_mut(&file) else { return false };
         let more = cost_of(end).saturating_sub(active.spent_bytes);

@@ -32,7 +32,7 @@ const NOTHING: Known = (ChunkValue::from_bytes([0; 32]), State::Missing);
 /// What is known of each chunk.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
-    /// By number; where no chunk came there is none.
+    /// By number; only pages in which a chunk came exist.
     pages: BTreeMap<u32, Box<Page>>,
     /// Chunks of the file, as far as it is known to reach.
     count: u32,
@@ -48,12 +48,12 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// Those of a file that has so many, none of which is here.
+    /// The chunks of a file with `count` chunks, all missing.
     pub(super) fn new(count: u32) -> Self {
         Self { count, ..Self::default() }
     }
 
-    /// The same file with none of them.
+    /// The same file with all chunks missing.
     pub(super) fn emptied(&self) -> Self {
         Self::new(self.count)
     }
@@ -111,7 +111,7 @@ impl Chunks {
         present.map(|(index, _)| index..index + 1).collect()
     }
 
-    /// The values of the first so many, if all of them are here for certain.
+    /// The values of the first `count` chunks, if all of them are verified.
     pub(super) fn values(&self, count: u32) -> Option<Vec<ChunkValue>> {
         // Before room for them is made.
         if self.present < count {

@@ -439,7 +439,7 @@ fn the_first_checkpoint_syncs_the_names() {
     }
 }
 
-/// A task that panics fails its file, and nobody waits for it for ever.
+/// A task that panics fails its file, which does not stay pending.
 #[test]
 fn a_task_that_panics_is_an_error() {
     let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());

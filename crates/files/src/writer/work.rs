@@ -316,7 +316,7 @@ impl Inner {
 }
 
 /// A task that was started, and counts until it has ended: also one that panics, or that the pool drops
-/// because it ends. Then the file fails, and nobody waits for it for ever.
+/// because it ends. Then the file fails, and does not stay pending.
 struct Pending {
     inner: Arc<Inner>,
     has_ended: bool,

@@ -472,8 +472,8 @@ impl Server {
         self.change(id, |connection, _| connection.set_max_rate_bps(rate_bps));
     }
 
-    /// The program holds so many bytes because of what this client sent, in place of those it said before.
-    /// They count as what the client makes the server hold: [`ServerLimits::memory_bytes`].
+    /// Memory that the program holds for this client, in bytes; it replaces the number of the call before.
+    /// It counts to the limit of memory of the server: [`ServerLimits::memory_bytes`].
     ///
     /// [`ServerLimits::memory_bytes`]: crate::ServerLimits::memory_bytes
     pub fn set_application_bytes(&self, id: ConnectionId, bytes: usize) {

@@ -404,8 +404,8 @@ impl Connection {
             + self.application_bytes
     }
 
-    /// The application holds so many bytes because of what this peer sent, in place of those it said before:
-    /// they count as the connection's, so that a server that is short of memory closes the one that holds
+    /// Memory that the application holds for this peer, in bytes; it replaces the number of the call before.
+    /// It counts as the connection's, so that a server that is short of memory closes the connection with
     /// the most. After [`Event::Closed`] they do not count any more.
     pub const fn set_application_bytes(&mut self, bytes: usize) {
         self.application_bytes = bytes;

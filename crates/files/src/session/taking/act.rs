@@ -68,7 +68,8 @@ impl Taking {
             TakerAction::SendMessage(message) => self.outbox.0.push_back(message),
             TakerAction::Admit { .. } => self.is_admission_due = true,
             TakerAction::ReadOffer { list } => {
-                self.jobs.run(
+                // Few at a time: each takes some 70 MB while it is read and compared.
+                self.jobs.run_when_idle(
                     move || Ok(Offer::read(&list)),
                     |offer| Answer::Offer(offer.unwrap_or(Err(OfferError::TooLong))),
                 );
