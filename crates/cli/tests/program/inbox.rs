@@ -108,7 +108,8 @@ fn more_than_the_inbox_holds_is_refused_at_once() {
     let large = dir.file("large", &data(4 << 20));
     let refused = send(&[&large, &ticket]);
     let message = refused.error(3);
-    let numbers = "4.0 MiB, and 3.0 are left of 8.0 MiB for all clients together";
+    // With its journal.
+    let numbers = "4.1 MiB, and 3.0 are left of 8.0 MiB for all clients together";
     assert!(message.contains("does not take that much") && message.contains(numbers), "{message}");
     let warning = program.event("warning")["message"].as_str().unwrap().to_owned();
     assert!(warning.contains("may not send") && warning.contains(numbers), "{warning}");
@@ -138,7 +139,7 @@ fn each_client_has_its_own_limit() {
     let (first, second) = (dir.file("first", &data(2 << 20)), dir.file("second", &data(2 << 20)));
     send(&[&first, "--ticket-file", &token("1", "token1")]).done();
     let message = send(&[&second, "--ticket-file", &token("1", "token2")]).error(3);
-    assert!(message.contains("2.0 MiB, and 1.0 are left of 3.0 MiB for each client"), "{message}");
+    assert!(message.contains("2.1 MiB, and 1.0 are left of 3.0 MiB for each client"), "{message}");
     send(&[&second, "--ticket-file", &token("2", "token3")]).done();
     assert_eq!(dir.names("inbox"), ["first", "second"]);
 }

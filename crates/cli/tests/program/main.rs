@@ -11,6 +11,7 @@
 //! * `demo`, `soak_bench`, `bench_grid`, `bench_crowd`, `bench_join`, `bench_links`, `bench_recorded`,
 //!   `inspect`, of captures too: the commands of these names;
 //! * `serve`, `serve_failures`: the same for `serve` and `fetch`; `serve_hostile`: servers that lie;
+//! * `serve_bounds`: clients that ask `serve` for all that they can: memory, work, other clients;
 //! * `second`: transfers with the program in another language, `vectors/second`;
 //! * `tokens`: `keygen` and `token`, and that no secret is ever said;
 //! * `kinds`: what is asked and waited for, what sort of error it is, names, `--quiet`, `--verbose`;
@@ -61,6 +62,8 @@ mod qr_reader;
 mod resume;
 mod second;
 mod serve;
+#[cfg(target_os = "linux")]
+mod serve_bounds;
 mod serve_failures;
 mod serve_hostile;
 mod shell;

@@ -117,6 +117,12 @@ impl Program {
         }
     }
 
+    /// The number of its process.
+    #[cfg(target_os = "linux")]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal: "INT", "TERM", "KILL". Nothing, if it has ended: it is reaped only by
     /// [`finish`](Self::finish), so that its number is no other program's.
     #[cfg(unix)]

@@ -92,6 +92,16 @@ pub enum Bound {
     AtOnce,
     /// The cost of all datagrams.
     Work,
+    /// Of a program: memory that it touched.
+    Resident,
+    /// Of a program: time of the processor, against what arrived.
+    Processor,
+    /// Of a program: the longest turn of its main loop.
+    Turn,
+    /// Of a program: what it computed before it answered an honest client.
+    Latency,
+    /// Of a program: what it computed after its clients were gone.
+    Afterwards,
 }
 
 impl Bound {
@@ -103,6 +113,7 @@ impl Bound {
             Self::Unadmitted => &[5],
             Self::AtOnce => &[10],
             Self::Work => &[1, 10],
+            Self::Resident | Self::Processor | Self::Turn | Self::Latency | Self::Afterwards => &[],
         };
         faults.iter().any(|&fault| super::is_known(fault))
     }

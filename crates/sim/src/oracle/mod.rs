@@ -6,6 +6,7 @@
 //!
 //! * [`Meter`]: what a machine allocates; [`Work`](haulier_proto::internals::Work): what it computes;
 //! * [`bounds`]: how much of both it may, and why;
+//! * [`program`]: the same of a program around the machines, which has threads and a disk;
 //! * [`Lie`], [`Liar`]: peers with the right keys that lie, hoard or flood;
 //! * [`Victim`]: a machine under the bounds; [`drill`]: one liar against it;
 //! * [`Watch`]: a server in a world under the bounds; [`LyingClient`]: a liar in it;
@@ -23,6 +24,7 @@ mod lie;
 mod lying_client;
 mod meter;
 mod neighbours;
+pub mod program;
 mod receiver;
 mod victim;
 mod watch;
