@@ -24,7 +24,7 @@ use crate::system;
 pub(crate) struct Folder {
     descriptor: OwnedFd,
     path: PathBuf,
-    /// Without permission to read a directory it can be gone through, and not synced alone: the whole disk is.
+    /// Without permission to read a directory it can be gone through, and not synced alone: all disks are.
     is_readable: bool,
     #[cfg(test)]
     pub(crate) syncs: std::sync::atomic::AtomicU32,

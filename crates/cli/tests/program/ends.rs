@@ -136,7 +136,7 @@ fn without_standard_error_exit_codes_stay_right() {
         let out = dir.path(&format!("out{number}"));
         let cases: [(&[&str], i32); 5] = [
             (&["fetch", &server.ticket, "-o", &out, "--log", "info"], 0),
-            (&["fetch", &server.ticket, "-o", &out, "--verbose"], 0),
+            (&["fetch", &server.ticket, "-o", &out, "--verbose", "--force"], 0),
             (&["fetch", &server.ticket, "-o", &nowhere], 5),
             (&["fetch", "--open", &nobody, "-o", &out, "--force"], 3),
             (&["serve", &out, &out], 2),

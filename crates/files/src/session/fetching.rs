@@ -163,7 +163,12 @@ impl Fetch {
         let mut taking = Taking::new(pool.handle(), self.config, self.place, self.replace);
         let mut first_failure = None;
         let outcome = loop {
-            if let Some(closed) = turn(&client, &mut taking)? {
+            let closed = turn(&client, &mut taking)?;
+            // Before the close: that may be this end's own, of a transfer that is over.
+            if let Some(outcome) = outcome_of(&mut taking, &mut first_failure) {
+                break outcome;
+            }
+            if let Some(closed) = closed {
                 return Err(FetchError::Closed(closed));
             }
             if taking.wants_admission() && taking.wanted().next().is_none() {
@@ -184,22 +189,31 @@ impl Fetch {
                 taking.close(&ClientLink(&client), INTERRUPTED, "");
                 return Err(FetchError::Stopped);
             }
-            match taking.poll_event() {
-                Some(TakerEvent::Failed { file, fault }) => {
-                    let path = taking.path_of(file).unwrap_or_default();
-                    first_failure.get_or_insert(FetchError::File { path, fault });
-                }
-                Some(TakerEvent::Ended { code, reason }) => {
-                    break Err(FetchError::Ended { code, reason });
-                }
-                Some(TakerEvent::Done { .. }) => {
-                    break first_failure.map_or_else(|| Ok(taking.progress()), Err);
-                }
-                _ => {}
-            }
         };
         say_goodbye(&client, &mut taking);
         outcome
+    }
+}
+
+/// How the transfer ended, if it has.
+fn outcome_of(
+    taking: &mut Taking,
+    first_failure: &mut Option<FetchError>,
+) -> Option<Result<Progress, FetchError>> {
+    loop {
+        match taking.poll_event()? {
+            TakerEvent::Failed { file, fault } => {
+                let path = taking.path_of(file).unwrap_or_default();
+                first_failure.get_or_insert(FetchError::File { path, fault });
+            }
+            TakerEvent::Ended { code, reason } => {
+                return Some(Err(FetchError::Ended { code, reason }));
+            }
+            TakerEvent::Done { .. } => {
+                return Some(first_failure.take().map_or_else(|| Ok(taking.progress()), Err));
+            }
+            _ => {}
+        }
     }
 }
 

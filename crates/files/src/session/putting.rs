@@ -75,7 +75,11 @@ impl Put {
         let mut first_failure = None;
         let outcome = loop {
             match turn(&client, &mut giving)? {
-                Turn::Closed(reason) => return Err(FetchError::Closed(reason)),
+                // This end may have closed it, of a transfer that is over.
+                Turn::Closed(reason) => match outcome_of(&mut giving, &mut first_failure) {
+                    Some(outcome) => break outcome,
+                    None => return Err(FetchError::Closed(reason)),
+                },
                 Turn::Event => quiet_since = Instant::now(),
                 Turn::Quiet if quiet_since.elapsed() > LOOK_FOR_NETWORK => {
                     quiet_since = Instant::now();
