@@ -77,7 +77,7 @@ fn attempts(
     report: &Report,
 ) -> Result<(), Failure> {
     let mut last_data_at = Instant::now();
-    let (mut is_again, mut changed) = (false, None);
+    let (mut is_again, mut has_changed, mut first) = (false, false, None);
     loop {
         let Err(Failed { failure, cause }) = attempt(args, access, target, name, is_again, report)
         else {
@@ -92,19 +92,21 @@ fn attempts(
                     return Err(failure);
                 }
                 is_again = true;
+                first.get_or_insert(failure);
                 let text = "the server was started again: joining anew, with what is here";
                 report.status("again", json!({ "message": text }), text);
             }
-            Cause::Changed if changed.is_none() => {
+            Cause::Changed if !has_changed => {
                 let text =
                     "a file changed while it was served: it is fetched once more, as it is now";
                 report.warning(text);
-                changed = Some(failure);
+                has_changed = true;
+                first.get_or_insert(failure);
             }
             Cause::Changed | Cause::Other => {
                 let was_stopped = matches!(failure, Failure::Paused | Failure::Interrupted);
                 // The first failure says more than that of a token that is used a second time.
-                return Err(changed.filter(|_| !was_stopped).unwrap_or(failure));
+                return Err(first.filter(|_| !was_stopped).unwrap_or(failure));
             }
         }
     }

@@ -24,10 +24,6 @@ const CHUNKS_AT_ONCE: usize = 16;
 
 /// How often a file is read for its root if something of it changes meanwhile, its mode or a link to it.
 const MAX_READS: u32 = 3;
-impl FileHasher {
-    /// What [`FileHasher::hash_next`] reads, in bytes.
-    pub(crate) const BYTES_AT_ONCE: u64 = (CHUNKS_AT_ONCE * CHUNK_BYTES) as u64;
-}
 
 /// The values of a file's chunks, as far as they are known.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +36,9 @@ pub struct FileHasher {
 }
 
 impl FileHasher {
+    /// What [`FileHasher::hash_next`] reads, in bytes.
+    pub(crate) const BYTES_AT_ONCE: u64 = (CHUNKS_AT_ONCE * CHUNK_BYTES) as u64;
+
     /// Reads a part of a file, which begins where a chunk does: its tree, as a block. Its chunks are then
     /// known.
     ///

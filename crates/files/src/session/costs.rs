@@ -12,6 +12,7 @@ use crate::folder::Folder;
 use crate::journal::max_journal_bytes;
 use crate::offer::{Content, Entry, Offer};
 use crate::quota::{BLOCK_BYTES, cost_of};
+use crate::reason::{Fault, Reason};
 use crate::system;
 use crate::writer::{MIN_JOURNAL_BYTES, Replace};
 
@@ -59,6 +60,10 @@ pub(super) fn cost_of_entry(entry: &Entry) -> u64 {
     cost_of(bytes).saturating_add(cost_of_journal(bytes))
 }
 
+/// Directories that the files of an offer may be in. Each costs a look at the disk and some 150 bytes of memory
+/// while they are counted, and 200,000 paths of 32 parts, the longest list of an inbox, have six million.
+const MAX_FOLDERS: usize = 200_000;
+
 /// What each file of an offer would add.
 #[derive(Debug, Default)]
 pub(super) struct Costs {
@@ -72,12 +77,15 @@ pub(super) struct Costs {
 
 impl Costs {
     /// Looks at what is there of them. `path_of` says where each is to be.
+    ///
+    /// # Errors
+    /// They are in more than [`MAX_FOLDERS`].
     pub(super) fn find(
         offer: &Offer,
         replace: Replace,
         is_alone: bool,
         path_of: impl Fn(u32) -> Option<PathBuf>,
-    ) -> Self {
+    ) -> Result<Self, Fault> {
         let mut costs = Self::default();
         let mut folders = HashSet::new();
         for (file, entry) in (0..).zip(offer.entries()) {
@@ -101,12 +109,16 @@ impl Costs {
             let mut inner = path.parent().filter(|_| entry.path.parts().count() > 1);
             for _ in 1..entry.path.parts().count() {
                 let Some(folder) = inner.filter(|it| !folders.contains(*it)) else { break };
+                if folders.len() >= MAX_FOLDERS {
+                    let what = format!("its files are in more than {MAX_FOLDERS} directories");
+                    return Err(Fault::new(Reason::Quota, &what));
+                }
                 folders.insert(folder.to_owned());
                 costs.folders += if is_there(folder) { 0 } else { BLOCK_BYTES };
                 inner = folder.parent();
             }
         }
-        costs
+        Ok(costs)
     }
 
     /// What they add in bytes, and how many files and directories.
@@ -176,7 +188,7 @@ mod tests {
         let offer = offer(&files);
         let find = || {
             let path_of = |file| offer.entry(file).map(|it| dir.path().join(it.path.as_str()));
-            Costs::find(&offer, Replace::Never, true, path_of)
+            Costs::find(&offer, Replace::Never, true, path_of).unwrap()
         };
         let costs = find();
         // The long one has a journal.
@@ -198,7 +210,8 @@ mod tests {
         fs::write(dir.path().join("x.haulier-part"), vec![0; 10_000]).unwrap();
         let offer = offer(&[("x", Content::Sized(10_000))]);
         let find = |replace, is_alone| {
-            Costs::find(&offer, replace, is_alone, |_| Some(dir.path().join("x"))).total().bytes
+            let path_of = |_| Some(dir.path().join("x"));
+            Costs::find(&offer, replace, is_alone, path_of).unwrap().total().bytes
         };
         assert_eq!((find(Replace::Never, false), find(Replace::File, true)), (0, 0));
         assert_eq!(taken_in_folder(dir.path()).bytes, 12_288);
@@ -207,5 +220,17 @@ mod tests {
         // An old version is there until the new one is.
         fs::rename(dir.path().join("x.haulier-part"), dir.path().join("x")).unwrap();
         assert_eq!((find(Replace::Never, true), find(Replace::File, true)), (0, 12_288));
+    }
+
+    /// A list of a megabyte with 30 directories for each file: counting them took gigabytes.
+    #[test]
+    fn an_offer_of_too_many_directories_is_refused_before_they_are_counted() {
+        let inner = "/a".repeat(30);
+        let paths: Vec<_> = (0..7_000).map(|n| format!("{n}{inner}/f")).collect();
+        let files: Vec<_> = paths.iter().map(|path| (&**path, Content::Sized(0))).collect();
+        let offer = offer(&files);
+        let path_of = |file| offer.entry(file).map(|it| PathBuf::from(it.path.as_str()));
+        let found = Costs::find(&offer, Replace::Never, true, path_of);
+        assert_eq!(found.unwrap_err().reason, Reason::Quota);
     }
 }

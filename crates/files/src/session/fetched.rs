@@ -4,7 +4,7 @@
 //! says that it is here, tells any server what is in its folder. So unless its user said that files may be
 //! replaced, a taker compares only what an earlier fetch has stored, and puts files of several names where
 //! no others are. The invariant: what a giver hears of a folder is the same whatever is in it that no fetch
-//! has stored.
+//! has begun to store, but that a name is taken (SECURITY.md has the exceptions).
 //!
 //! The list, `.fetched.haulier-journal`, is only ever appended to, a line for each file before it gets its
 //! name: BLAKE3, bytes, time of change, path. A line that is missing or damaged costs a `--force`.
@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -88,11 +88,14 @@ fn parse(line: &str) -> Option<(String, Stored)> {
     Some((fields.next()?.to_owned(), Stored { root, bytes, modified_ns }))
 }
 
-/// Whoever can make a link here must not have another file read or written.
+/// Another user who can make files or links here must not have another file written, nor say what was
+/// fetched: the list is this user's, has one name, and nobody else may write to it.
 fn open(folder: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
     let file = options.custom_flags(flags).open(folder.join(NAME))?;
-    match file.metadata()?.is_file() {
+    let about = file.metadata()?;
+    let is_ours = about.uid() == rustix::process::geteuid().as_raw();
+    match about.is_file() && about.nlink() == 1 && is_ours && about.mode() & 0o022 == 0 {
         true => Ok(file),
         false => Err(ErrorKind::InvalidInput.into()),
     }
@@ -155,6 +158,8 @@ fn is_free(folder: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
     use crate::names::SafePath;
     use crate::offer::Content;
@@ -177,6 +182,31 @@ mod tests {
         assert!(!list.has(&entry("maps/a b.map"), Some(&[8; 32])));
         assert!(!list.has(&entry("maps/a"), Some(&[7; 32])));
         assert!(was_fetched_into(dir.path()));
+    }
+
+    /// A line ends with a path that a server chose: a list that is another file would be written to.
+    #[test]
+    fn a_list_that_somebody_planted_is_neither_read_nor_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (victim, list) = (dir.path().join("victim"), dir.path().join(NAME));
+        let line = format!("{} 5 0 x\n", blake3::Hash::from_bytes([7; 32]).to_hex());
+        let plants: [&dyn Fn(); 3] = [
+            &|| fs::hard_link(&victim, &list).unwrap(),
+            &|| std::os::unix::fs::symlink(&victim, &list).unwrap(),
+            &|| {
+                fs::write(&list, &line).unwrap();
+                fs::set_permissions(&list, fs::Permissions::from_mode(0o666)).unwrap();
+            },
+        ];
+        for plant in plants {
+            fs::write(&victim, &line).unwrap();
+            plant();
+            let mut fetched = Fetched::keep(dir.path());
+            fetched.add(&entry("y"), 5, &[8; 32]);
+            assert!(!fetched.has(&entry("x"), Some(&[7; 32])));
+            assert_eq!(fs::read_to_string(&victim).unwrap(), line);
+            fs::remove_file(&list).unwrap();
+        }
     }
 
     /// What is in a folder that no fetch has made decides nothing but where files go.

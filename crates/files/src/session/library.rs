@@ -210,18 +210,6 @@ impl Library {
         self.files.get(index)
     }
 
-    /// The tree of a file, hashed if it is not known.
-    fn tree(&self, index: usize) -> Result<BlockTree, Fault> {
-        if let Some(tree) = self.file(index).ok_or(Reason::Unreadable)?.known_tree() {
-            return Ok(tree);
-        }
-        self.read(index, None, |_, file| {
-            let tree = hash_file(file, 2, &HashProgress::default())?;
-            self.learn(index, file, &tree);
-            Ok(tree)
-        })
-    }
-
     /// Answers with the tree of a file: what of it was hashed with no part is read for it.
     pub(super) fn want_tree(
         self: &Arc<Self>,
@@ -285,7 +273,6 @@ impl Library {
     /// Forgets what is known of a file, if this tree is that or the file is another version; then its entry
     /// is made anew. A file that is gone stays in the offer, and is looked for when it is asked for.
     fn look_again(&self, index: usize, served: &Served, tree: Option<&BlockTree>) {
-        *served.hasher() = FileHasher::default();
         let Ok(file) = served.open() else { return };
         let (version, mode) = (*file.version(), file.mode());
         {
@@ -300,13 +287,19 @@ impl Library {
             let open = served.is_kept_open.then(|| Arc::new(file));
             *known = Known { version: Some(version), open, ..Known::default() };
         }
+        *served.hasher() = FileHasher::default();
         self.cache.forget(&served.path);
         self.change_entry(index, |entry| {
             entry.content = Content::Sized(version.bytes);
             (entry.modified_ns, entry.mode) = (version.modified_ns, mode);
         });
-        if version.bytes <= MAX_HASHED_BYTES {
-            drop(self.tree(index));
+        // One attempt: a file that is written all the time changes again under it, and then goes in parts. To
+        // look again from here held the thread for as long as it was written, a frame of its stack each time.
+        if version.bytes <= MAX_HASHED_BYTES
+            && let Ok(file) = served.file()
+            && let Ok(tree) = hash_file(&file, 2, &HashProgress::default())
+        {
+            self.learn(index, &file, &tree);
         }
     }
 
@@ -350,7 +343,9 @@ impl Library {
         let served = self.file(index).ok_or(Reason::Unreadable)?;
         let tree = {
             let known = served.known();
-            known.is_of(cutter.file()).then(|| known.tree.known()).flatten()
+            // The cache is bound to ctime, and so is what it is given.
+            let is_of_tree = known.version.as_ref() == Some(cutter.file().version());
+            is_of_tree.then(|| known.tree.known()).flatten()
         };
         if let Some(tree) = tree {
             self.keep(cutter.file(), &tree, Some(&recipe));
@@ -361,17 +356,22 @@ impl Library {
     /// Keeps a tree, and offers its root from now on.
     fn learn(&self, index: usize, file: &SourceFile, tree: &BlockTree) {
         let Some(served) = self.file(index) else { return };
-        let recipe = {
+        let (of_file, recipe) = {
             let known = served.known();
-            // Somebody found that it has changed meanwhile.
+            // Another read found that it has changed meanwhile.
             if !known.is_of(file) {
                 return;
             }
-            known.tree.learn(tree.clone());
-            known.recipe.known()
+            (Arc::clone(&known.tree), known.recipe.known())
         };
+        of_file.learn(tree.clone());
         self.keep(file, tree, recipe.as_ref());
-        self.change_entry(index, |entry| entry.content = known_content(tree));
+        self.change_entry(index, |entry| {
+            // It may have changed while its tree was written.
+            if served.known().is_of(file) {
+                entry.content = known_content(tree);
+            }
+        });
     }
 
     /// Whoever asks from now on is offered a file in this way.

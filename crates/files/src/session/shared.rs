@@ -96,7 +96,8 @@ impl<T: Clone + Send + 'static> Shared<T> {
         let mut state = self.state();
         state.is_running = is_running;
         match &result {
-            Ok(known) => state.known = Some(known.clone()),
+            Ok(known) => (state.known, state.failed) = (Some(known.clone()), None),
+            Err(_) if state.known.is_some() => {}
             Err(fault) => state.failed = Some((fault.clone(), Instant::now())),
         }
         let waiting = std::mem::take(&mut state.waiting);

@@ -238,9 +238,11 @@ impl Taking {
         let folder = list_folder(base, self.top());
         if self.needs_folder() {
             if folder != *base {
-                // It may be there.
                 let top = folder.file_name().unwrap_or_default();
-                drop(Folder::open(base).and_then(|base| base.make(top)));
+                // One that is a link is not gone through.
+                if Folder::open(base).and_then(|base| base.make(top)).is_err() {
+                    return;
+                }
             }
             self.fetched = Some(Fetched::keep(&folder));
         } else {

@@ -194,10 +194,10 @@ impl<K: Ord + Clone> Upload<K> {
             (self.taking.shared_offer(), inbox.place.clone(), inbox.replace);
         let is_alone = inbox.uploads == 0;
         let is_counted_anew = inbox.quota.is_limited() && is_alone;
-        self.jobs.run(
+        self.jobs.run_when_idle(
             move || {
                 let path_of = |file| offer.entry(file).map(|entry| place.path_of(entry));
-                let costs = Costs::find(&offer, replace, is_alone, path_of);
+                let costs = Costs::find(&offer, replace, is_alone, path_of)?;
                 Ok((costs, is_counted_anew.then(|| taken_in(&place))))
             },
             |found| match found {

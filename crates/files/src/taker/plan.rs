@@ -245,6 +245,7 @@ impl Taker {
         self.send_want(file, Form::Any(Ranges::from_iter([0..1])));
         if let Some(active) = self.active.get_mut(&file) {
             active.stage = Stage::Proving { is_known: false };
+            active.was_declined = true;
         }
     }
 
@@ -387,6 +388,8 @@ impl Taker {
         let Some(active) = self.active.get_mut(&file) else { return };
         let lost_bytes = missing.count();
         (active.here, active.is_all_sent) = (here, false);
+        // Counted anew: no sender has this disk lose anything, and it may send the whole file for a chunk.
+        active.accepted_bytes = 0;
         active.verified_bytes = active.verified_bytes.saturating_sub(lost_bytes);
         self.progress.verified_bytes = self.progress.verified_bytes.saturating_sub(lost_bytes);
         if let Some(root) = root {

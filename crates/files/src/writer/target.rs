@@ -217,8 +217,16 @@ impl Target {
         }
     }
 
-    /// Whether a journal of this file lies beside it.
+    /// Whether a journal of this file lies beside it, which this user wrote.
     pub(super) fn has_journal_of(&self, identity: &FileIdentity) -> bool {
+        let is_ours = |it: Found| {
+            it.owner == rustix::process::geteuid().as_raw()
+                && it.links == 1
+                && it.kind == FileType::RegularFile
+        };
+        if !self.folder.find(&self.journal).is_ok_and(|it| it.is_some_and(is_ours)) {
+            return false;
+        }
         let journal = self.folder.read(&self.journal);
         journal.and_then(|it| Journal::is_of(&it, identity)).unwrap_or(false)
     }

@@ -191,7 +191,6 @@ impl Taking {
         }
     }
 
-    /// A file whose content another one has is copied from that one.
     /// A file is about to get its name: the next fetch may know it.
     fn list(&mut self, file: u32, size: u64, root: &Root) {
         if let (Some(fetched), Some(entry)) = (&mut self.fetched, self.taker.offer().entry(file)) {
@@ -199,6 +198,7 @@ impl Taking {
         }
     }
 
+    /// A file whose content another one has is copied from that one.
     fn copy_file(&mut self, file: u32, from: u32) {
         let now = self.clock.now();
         let source = self.path_of(from).and_then(|path| open(&path));
