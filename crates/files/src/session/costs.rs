@@ -60,8 +60,9 @@ pub(super) fn cost_of_entry(entry: &Entry) -> u64 {
     cost_of(bytes).saturating_add(cost_of_journal(bytes))
 }
 
-/// Directories that the files of an offer may be in. Each costs a look at the disk and some 150 bytes of memory
-/// while they are counted, and 200,000 paths of 32 parts, the longest list of an inbox, have six million.
+/// Directories that the files of an offer may be in. Each costs a look at the disk and some 150 bytes of
+/// memory while they are counted, and 200,000 paths of 32 parts, the longest list of an inbox, have six
+/// million.
 const MAX_FOLDERS: usize = 200_000;
 
 /// What each file of an offer would add.
