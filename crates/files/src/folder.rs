@@ -1,4 +1,4 @@
-//! An open directory, and what is done to the names in it.
+//! An open directory, and the operations on the names in it.
 //!
 //! A path is looked up anew each time it is used, and since it was checked somebody may have put a link in
 //! its way. An open directory stays the same one. So a path that the user named is opened once, links
@@ -34,7 +34,7 @@ pub(crate) struct Folder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) kind: FileType,
-    /// Who may read, write and run it, and the three bits above.
+    /// The permission bits, and the three bits above.
     pub(crate) mode: u32,
     pub(crate) owner: u32,
     pub(crate) inode: u64,

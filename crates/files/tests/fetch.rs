@@ -126,7 +126,7 @@ fn a_file_that_changes_while_it_is_served_is_looked_at_again() -> Outcome<()> {
     })
 }
 
-/// Who may write in a directory that is served could have any file of the server's user served: a link
+/// A user who may write in a served directory could have any file of the server's user served: a link
 /// takes the place of a file, and the next look would go through it.
 #[test]
 fn a_link_that_replaces_a_file_of_a_served_directory_is_not_followed() -> Outcome<()> {

@@ -109,7 +109,7 @@ fn what_is_put_is_there_and_what_is_not_is_said() {
     assert_eq!(fs::read(into.join("maps/one")).unwrap(), b"mine");
 }
 
-/// Nobody has hashed a file of more than 64 MiB when it is offered. One byte of the old one differs, and its
+/// A file of more than 64 MiB is not hashed when it is offered. One byte of the old one differs, and its
 /// size and time do not: it was said to be stored there.
 #[test]
 fn a_file_with_the_same_size_and_time_is_another_one() {

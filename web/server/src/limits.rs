@@ -22,7 +22,7 @@ pub struct WebLimits {
     pub unproven: usize,
     /// The time in which a session must be open. Default 10 s.
     pub handshake: Duration,
-    /// A session over which the server verifies nothing of haulier's for so long is closed: its connection
+    /// A session over which the server verifies nothing of haulier's for this time is closed: its connection
     /// has ended, or there never was one. Default 30 s, twice the idle timeout of a connection.
     pub idle: Duration,
     /// QUIC's own congestion control holds datagrams back, beneath haulier's: to be measured. Default false.

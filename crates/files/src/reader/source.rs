@@ -174,7 +174,7 @@ impl SourceFile {
         self.opened_ns
     }
 
-    /// As if it had been opened so much later.
+    /// The file as if it had been opened later by this time.
     #[cfg(test)]
     pub(crate) fn opened_later(mut self, by: std::time::Duration) -> Self {
         self.opened_ns += i64::try_from(by.as_nanos()).unwrap();

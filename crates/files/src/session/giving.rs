@@ -73,7 +73,7 @@ pub struct Giving {
     is_connected: bool,
     /// The file that is being packed, of which its first part was judged.
     packs: Option<u32>,
-    /// Memory of the list, if this client has one of its own; and the bytes that the connection was told.
+    /// Memory of the list, if this client has one of its own; and the bytes that the connection heard of.
     list_bytes: usize,
     held_bytes: usize,
     pace: Pace,

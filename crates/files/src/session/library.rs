@@ -381,7 +381,7 @@ impl Library {
         for entry in entries.iter_mut().filter(|entry| self.index(&entry.path) == Some(index)) {
             change(entry);
         }
-        // The same paths cannot collide.
+        // Its paths did not collide before, and stay.
         if let Ok(changed) = Offer::new(entries) {
             *offer = Arc::new(changed);
         }

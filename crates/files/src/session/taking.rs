@@ -87,7 +87,7 @@ pub struct Taking {
     outbox: Outbox,
     /// The close that waits for the last messages, and since when.
     closing: Option<(CloseCode, String, Instant)>,
-    /// The bytes held for the other end that the connection was told.
+    /// The bytes held for the other end, as the connection last heard.
     held_bytes: usize,
     is_admission_due: bool,
     /// Files that somebody else writes: how often they were tried, and since when they wait.

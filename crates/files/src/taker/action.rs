@@ -166,7 +166,7 @@ pub enum Local {
     Absent,
     /// All of it, under its name and with its root.
     Here,
-    /// A file with its name, size and time, and nobody has said its root: the giver is asked for it, and then
+    /// A file with its name, size and time, but no root is known yet: the giver is asked for it, and then
     /// the program looks once more.
     Unproven,
     /// Some of it, with a journal.

@@ -28,7 +28,7 @@ pub(super) enum Status {
 pub(super) enum Stage {
     /// The program looks what is here of it; what comes meanwhile is held.
     Inspecting(Vec<Held>),
-    /// What is here may be it. The giver is asked for its root, and then the program looks again.
+    /// A file with its size and time is here. The giver is asked for the root; then the program looks again.
     Proving { is_known: bool },
     /// It comes whole or in parts. Want 0 is none: the giver sends it unasked.
     Coming { want: u32 },

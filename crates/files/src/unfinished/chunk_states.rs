@@ -53,7 +53,7 @@ impl Chunks {
         Self { count, ..Self::default() }
     }
 
-    /// The same file with all chunks missing.
+    /// The states of the same file, with all chunks missing.
     pub(super) fn emptied(&self) -> Self {
         Self::new(self.count)
     }

@@ -134,7 +134,7 @@ fn what_is_here_already_is_not_sent() {
     }
 }
 
-/// Nobody has hashed the file, and one of its size and time is here: its root is asked for, and none of its
+/// The file is not hashed yet, and one of its size and time is here: its root is asked for, and none of its
 /// bytes come. If it is another one, size and time say nothing.
 #[test]
 fn size_and_time_do_not_make_a_file_the_same() {

@@ -541,7 +541,7 @@ impl Server {
     }
 
     /// The same for clients with [`ServerCredentials::other_secret`](crate::ServerCredentials::other_secret);
-    /// `None` if there is none.
+    /// `None` without such a secret.
     ///
     /// # Errors
     /// As [`ticket`](Self::ticket).

@@ -15,7 +15,7 @@ use crate::Instant;
 /// A handshake that is older than this may be ended to make room: three round trips of a distant player.
 const MIN_AGE_TO_EVICT: Duration = Duration::from_secs(1);
 
-/// A handshake that is older than this is ended if it keeps a seat from others, who wait in line: ten round
+/// A handshake that is older than this is ended if it keeps a seat from clients in line: ten round
 /// trips of a distant player.
 const MAX_AGE_WHILE_OTHERS_WAIT: Duration = Duration::from_secs(3);
 

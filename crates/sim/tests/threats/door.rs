@@ -25,7 +25,7 @@ fn raw(keyed: Keyed, seed: u64) -> RawClient {
     RawClient::new((keyed == Keyed::Secret).then(secret).as_ref(), seed)
 }
 
-/// One of the clients that play, who leave when they are told to.
+/// One of the clients that play, which leave when the script says so.
 fn player(server: &mut ServerMachine, keyed: Keyed, n: u32) -> (RawClient, SocketAddr) {
     let (mut raw, from) = (raw(keyed, u64::from(n)), address(500 + n));
     knock(server, &mut raw, ms(0), from).0.unwrap();

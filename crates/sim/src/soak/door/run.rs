@@ -17,7 +17,7 @@ use crate::hosts::{PROTOCOL_ID, UNIX_TIME, secret};
 use crate::soak::scenario::Verdict;
 use crate::{Rng, Trace, address};
 
-/// The clock moves by so much at a time.
+/// The step of the clock.
 const STEP: Duration = Duration::from_millis(5);
 
 /// When the gangs come: those who sit are in before.
@@ -315,7 +315,7 @@ impl<'a> Run<'a> {
         answers.into_iter().for_each(|answer| self.send_up(to, answer));
     }
 
-    /// Everybody does what is due.
+    /// All hosts act on their deadlines.
     fn act(&mut self) {
         if self.now.as_nanos().is_multiple_of(2_000_000_000) {
             for at in 0..self.sitting.len() {
@@ -384,7 +384,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A client that does what it is told here.
+    /// A client that follows a script.
     fn raw(&mut self) -> RawClient {
         let seed = self.rng.next_u64();
         match self.scenario.way {
