@@ -30,11 +30,13 @@ def test_a_directory_is_served_and_fetched(maps: Path, tmp_path: Path) -> None:
 
 
 def test_only_what_is_asked_for(maps: Path, tmp_path: Path) -> None:
+    into = tmp_path / "into"
+    into.mkdir()
     with haulier.serve([maps]) as server:
-        done = haulier.fetch(server.ticket, tmp_path, name="maps/a", only=["**/*.map"])
+        done = haulier.fetch(server.ticket, into, name="maps/a", only=["**/*.map"])
         assert done.files == 1
         with pytest.raises(haulier.UsageError):
-            haulier.fetch(server.ticket, tmp_path, only=["["])
+            haulier.fetch(server.ticket, into, only=["["])
 
 
 def test_another_file_is_kept_unless_it_is_to_be_replaced(tmp_path: Path) -> None:
