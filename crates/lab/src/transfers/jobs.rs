@@ -18,6 +18,14 @@ pub(super) struct Speed {
     pub(super) seek: Duration,
 }
 
+impl Speed {
+    /// What a thread needs for these bytes while the others work, too: they share the disk.
+    pub(super) fn time(&self, bytes: u64) -> Duration {
+        let per_second = self.bytes_per_second.max(1);
+        self.seek + Duration::from_nanos(bytes * LANES as u64 * 1_000_000_000 / per_second)
+    }
+}
+
 /// Threads that wait for the disk.
 const LANES: usize = 3;
 
@@ -38,10 +46,7 @@ impl<J> Jobs<J> {
     /// Begins something that reads or writes so much, as soon as a thread is free.
     pub(super) fn add(&mut self, now: Instant, bytes: u64, job: J) {
         let lane = (0..LANES).min_by_key(|&lane| self.lanes[lane]).unwrap_or_default();
-        // The threads share the disk.
-        let per_second = self.speed.bytes_per_second.max(1);
-        let time = Duration::from_nanos(bytes * LANES as u64 * 1_000_000_000 / per_second);
-        let at = self.lanes[lane].max(now) + self.speed.seek + time;
+        let at = self.lanes[lane].max(now) + self.speed.time(bytes);
         self.lanes[lane] = at;
         self.count += 1;
         self.due.insert((at, self.rng.next_u64(), self.count), job);

@@ -39,7 +39,8 @@ use self::folder::{Folder, Left};
 use self::plan::{Before, Blow};
 use self::store::{Store, Version};
 
-/// Virtual time without a byte, after the faults, that counts as a hang.
+/// Virtual time without a byte, after the faults, that counts as a hang, beside what the disks need to cut all
+/// files into pieces: until then no byte of them comes.
 const HANG: Duration = Duration::from_secs(120);
 
 /// Tries after the faults until all files have to be there: one that began before, one with an offer of
@@ -178,12 +179,20 @@ impl<'s> Run<'s> {
             if self.progress() != moved {
                 (moved_at, moved) = (self.world.now(), self.progress());
             }
-            let is_hanging = self.world.now() - moved_at > HANG;
+            let is_hanging = self.world.now() - moved_at > HANG + self.cutting_time();
             if is_hanging || self.shared.ledger.borrow().tries_since_healed > MAX_TRIES {
                 return Verdict::Hang(self.describe());
             }
         }
         self.judge_the_end().map_or(Verdict::Finished, Verdict::Mismatch)
+    }
+
+    /// The slower end's, if it cuts one file after the other.
+    fn cutting_time(&self) -> Duration {
+        let times = self.scenario.speeds.iter().map(|speed| {
+            self.scenario.files.iter().map(|file| speed.time(file.bytes)).sum::<Duration>()
+        });
+        times.max().unwrap_or_default()
     }
 
     fn run_to(&mut self, end: Instant) -> Option<String> {
