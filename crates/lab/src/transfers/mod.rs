@@ -39,8 +39,8 @@ use self::folder::{Folder, Left};
 use self::plan::{Before, Blow};
 use self::store::{Store, Version};
 
-/// Virtual time without a byte, after the faults, that counts as a hang, beside what the disks need to cut all
-/// files into pieces: until then no byte of them comes.
+/// Virtual time without a byte, after the faults, that counts as a hang, beside what the disks need to cut
+/// all files into pieces: until then no byte of them comes.
 const HANG: Duration = Duration::from_secs(120);
 
 /// Tries after the faults until all files have to be there: one that began before, one with an offer of
