@@ -280,6 +280,13 @@ impl App for End {
         }
     }
 
+    fn works_at(&self) -> Option<Instant> {
+        match &self.role {
+            Role::Takes(taking) => taking.works_at(),
+            Role::Gives(_) | Role::Gone => None,
+        }
+    }
+
     fn is_full(&self) -> bool {
         matches!(&self.role, Role::Takes(taking) if taking.is_full())
     }

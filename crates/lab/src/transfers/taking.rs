@@ -111,7 +111,12 @@ impl TakingEnd {
 
     pub(super) fn wakes_at(&self) -> Option<Instant> {
         let farewell = self.closing.as_ref().map(|(.., since)| *since + MAX_FAREWELL);
-        haulier_core::time::earliest(self.jobs.next_at(), farewell)
+        haulier_core::time::earliest(self.works_at(), farewell)
+    }
+
+    /// When the disk has done something.
+    pub(super) fn works_at(&self) -> Option<Instant> {
+        self.jobs.next_at()
     }
 
     /// Bytes that wait for the disk.

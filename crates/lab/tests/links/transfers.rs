@@ -51,6 +51,9 @@ fn seeds_of_files_that_once_failed() {
         0x6387_f4ab_5cde_02b1,
         // No fault: a slow disk cut two files, for longer than the soak waited.
         0xaead_7fc6_3a3a_8f42,
+        // No fault of the files: the simulated client never heard that its connection had ended while its
+        // disk was behind.
+        0xe15c_3962_def0_afcb,
     ];
     for &seed in SEEDS {
         assert_eq!(run_scenario(seed).verdict, Verdict::Finished, "{seed:#018x}");

@@ -51,6 +51,11 @@ impl<A: App> ClientHost<A> {
         client.is_none_or(|client| client.is_closed() && client.poll_timeout().is_none())
     }
 
+    /// When an application works that has not heard yet that its connection is closed, for it is full.
+    fn works_at(&self) -> Option<Instant> {
+        self.app.works_at().filter(|_| self.app.is_full())
+    }
+
     fn turn(&mut self, now: Instant) {
         self.app.work(now);
         self.poll_events(now);
@@ -120,10 +125,11 @@ impl<A: App> Machine for ClientHost<A> {
             _ if self.is_frozen => None,
             Some(client) if !self.is_over() => {
                 let is_open = client.connection().is_some_and(|c| c.state().is_open());
-                let acts = is_open || self.app.is_full();
-                earliest(client.poll_timeout(), self.app.wakes_at().filter(|_| acts))
+                let at = if is_open { self.app.wakes_at() } else { self.works_at() };
+                earliest(client.poll_timeout(), at)
             }
-            _ => self.begins,
+            Some(_) => earliest(self.begins, self.works_at()),
+            None => self.begins,
         }
     }
 }
@@ -131,5 +137,60 @@ impl<A: App> Machine for ClientHost<A> {
 impl<A: App> Host for ClientHost<A> {
     fn check_invariants(&self) {
         self.client.iter().for_each(ClientMachine::check_invariants);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use haulier_proto::connection::ConnectionConfig;
+
+    use super::super::{Keyed, configs};
+    use super::*;
+    use crate::{Access, World, address};
+
+    /// It takes no events for a minute.
+    struct Slow {
+        begun: Vec<Instant>,
+        now: Instant,
+    }
+
+    impl App for Slow {
+        fn begin(&mut self, now: Instant, _start: &mut Start) {
+            self.begun.push(now);
+        }
+
+        fn hear(&mut self, _now: Instant, _event: Event) {}
+
+        fn wakes_at(&self) -> Option<Instant> {
+            self.is_full().then_some(Instant::ZERO + Duration::from_secs(60))
+        }
+
+        fn is_full(&self) -> bool {
+            self.now < Instant::ZERO + Duration::from_secs(60)
+        }
+
+        fn work(&mut self, now: Instant) {
+            self.now = now;
+        }
+
+        fn begins_again(&self, now: Instant) -> Option<Instant> {
+            (self.begun.len() < 2).then_some(now)
+        }
+    }
+
+    /// The connection ends while the application is full: it never heard of that, and the soak of files saw
+    /// a fetch that hangs.
+    #[test]
+    fn an_application_that_is_full_hears_later_that_the_connection_is_closed() {
+        let (_, config) = configs(Keyed::Secret, ConnectionConfig::default());
+        let app = Slow { begun: Vec::new(), now: Instant::ZERO };
+        let mut world = World::new(1);
+        let client = ClientHost::new(app, config, Instant::ZERO, 1);
+        let client = world.add(client, address(2), &Access::default());
+        world.run_until(Instant::ZERO + Duration::from_secs(100), |_| false);
+        let begun = &world.host(client).app.begun;
+        assert_eq!(*begun, [0, 60].map(|at| Instant::ZERO + Duration::from_secs(at)));
     }
 }

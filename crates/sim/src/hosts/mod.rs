@@ -77,6 +77,11 @@ pub trait App: 'static {
         None
     }
 
+    /// The same, when the connection is closed: only [`work`](Self::work) is called then.
+    fn works_at(&self) -> Option<Instant> {
+        self.wakes_at()
+    }
+
     /// Whether it has something to do now. A server accesses a connection only then.
     fn is_due(&self, now: Instant) -> bool {
         self.wakes_at().is_some_and(|at| at <= now)

@@ -255,9 +255,11 @@ impl<A: App> Machine for ServerHost<A> {
     fn poll_timeout(&self) -> Option<Instant> {
         let apps = self.active.iter().filter_map(|id| Some((id, self.apps.get(id)?)));
         let is_open = |id| self.server.connection(id).is_some_and(|it| it.state().is_open());
-        let apps = apps.filter(|(id, app)| app.is_full() || is_open(**id));
-        let apps =
-            apps.map(|(_, app)| app.wakes_at()).map(|at| at.map(|at| at.max(self.stalls_until)));
+        let apps = apps.map(|(id, app)| match is_open(*id) {
+            true => app.wakes_at(),
+            false => app.works_at().filter(|_| app.is_full()),
+        });
+        let apps = apps.map(|at| at.map(|at| at.max(self.stalls_until)));
         let stall = Some(self.stalls_until).filter(|&at| at > self.now);
         let at = apps.fold(earliest(self.server.poll_timeout(), stall), earliest)?;
         Some(Instant::ZERO + at.since(Instant::ZERO + self.ahead))
