@@ -28,6 +28,8 @@ pub mod listing;
 pub mod messages;
 mod mode;
 pub mod model;
+#[cfg(test)]
+mod moments;
 pub mod names;
 pub mod offer;
 mod only;

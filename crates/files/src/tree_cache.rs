@@ -113,6 +113,8 @@ impl TreeCache {
         tree: &BlockTree,
         recipe: Option<&Recipe>,
     ) -> io::Result<PathBuf> {
+        #[cfg(test)]
+        crate::moments::reach(crate::moments::Moment::KeepsTree)?;
         let bytes = to_bytes(file, tree, recipe);
         // Whoever may not read the file may not know the hash of each of its chunks.
         let mode = file.mode().within(0o644) & 0o644;

@@ -13,7 +13,7 @@ use haulier_files::messages::{Form, Message, Want};
 use haulier_files::names::SafePath;
 use haulier_files::offer::{Content, Entry, Offer};
 use haulier_files::reason::{ANOTHER_FILE, BAD_OFFER, NO_SUCH_FILE, NOT_UNDERSTOOD, Reason};
-use haulier_files::taker::{Ask, Local, Taker, TakerAction, TakerConfig};
+use haulier_files::taker::{Ask, FinishError, Local, Taker, TakerAction, TakerConfig};
 use haulier_files::{BlockTag, Ranges};
 use haulier_proto::Instant;
 use haulier_proto::connection::{ChunkValue, CloseCode};
@@ -280,4 +280,39 @@ fn a_block_that_is_complete_without_all_chunks_fails_its_file() {
     assert_eq!(code_of_taker(&mut taker), None, "a write is on its way");
     taker.handle_written(NOW, 0, Ok(0..1 << 18));
     assert_eq!(code_of_taker(&mut taker), Some(haulier_files::reason::INCOMPLETE));
+}
+
+/// The disk loses a chunk of a file, again and again, and the giver sends the whole file for it each time, as
+/// it may. It was blamed for more than twice the file, and the connection closed.
+#[test]
+fn what_comes_for_a_lost_chunk_does_not_count_towards_twice_the_file() {
+    const SIZE: u64 = 5 * MIB;
+    let mut taker = Taker::new(NOW, TakerConfig::new(Ask::Open));
+    taker.handle_message(NOW, &bytes_of(&Message::Offer(known(SIZE).to_bytes().into())));
+    taker.handle_admission(NOW, Ok(u64::MAX));
+    taker.handle_inspected(NOW, 0, Local::Absent);
+    let mut missing = 0..SIZE;
+    for lost in 1..6 {
+        let wanted = actions_of(&mut taker).into_iter().find_map(|action| match action {
+            TakerAction::SendMessage(message) => match Message::read(&message) {
+                Ok(Message::Want(want)) => Some(want.number),
+                _ => None,
+            },
+            _ => None,
+        });
+        let tag = BlockTag::Whole { file: 0, want: wanted.unwrap() }.to_u64();
+        taker.handle_announced(NOW, tag, SIZE, ROOT);
+        for offset in missing.step_by(1 << 18) {
+            let chunk = Bytes::from_static(&[0; 1 << 18]);
+            taker.handle_chunk(NOW, tag, offset, chunk, VALUE);
+            taker.handle_written(NOW, 0, Ok(offset..offset + (1 << 18)));
+        }
+        taker.handle_complete(NOW, tag);
+        let actions = actions_of(&mut taker);
+        let is_finishing = |action: &_| matches!(action, TakerAction::Finish { .. });
+        assert!(actions.iter().any(is_finishing), "{lost}: {actions:?}");
+        let chunks = Ranges::from_iter([0..19]);
+        taker.handle_finished(NOW, 0, Err(FinishError::Missing { chunks }));
+        missing = SIZE - (1 << 18)..SIZE;
+    }
 }

@@ -50,6 +50,8 @@ pub fn hash_file(
             result.and(other.join().unwrap_or_else(|_| Err(panicked())))
         })
     })?;
+    #[cfg(test)]
+    drop(crate::moments::reach(crate::moments::Moment::Hashed));
     file.check()?;
     let values = values.into_inner().unwrap_or_else(PoisonError::into_inner);
     BlockTree::from_values(length, values)

@@ -591,3 +591,6 @@ fn is_own(path: &Path) -> bool {
     let endings = ["haulier-part", "haulier-journal", "haulier-tree"];
     path.extension().is_some_and(|ending| endings.iter().any(|own| ending == *own))
 }
+
+#[cfg(test)]
+mod tests;

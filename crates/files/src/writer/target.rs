@@ -113,6 +113,8 @@ impl Target {
                 data.set_len(0)?;
                 system::reserve(&data, length)?;
             }
+            #[cfg(test)]
+            crate::moments::reach(crate::moments::Moment::SpaceReserved)?;
             match journal {
                 Some(journal) if !is_new => Unfinished::resume(data, journal, identity),
                 journal => {

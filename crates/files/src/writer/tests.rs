@@ -7,6 +7,7 @@ use std::sync::mpsc::channel;
 
 use super::*;
 use crate::chunks::chunk_range;
+use crate::moments::{Moment, plan};
 use crate::pool::{DiskPool, MAX_QUEUED_WRITES, Wake};
 
 /// Five chunks, the last of them short.
@@ -236,6 +237,31 @@ fn what_cannot_be_written_is_refused_before_the_first_byte() {
     let taken = open(&pool, &path("file"), &file()).map(drop).unwrap_err();
     assert_eq!(taken.to_string(), format!("{} exists already", shown("file")));
     assert_eq!(names_in(folder.path()), ["file", "folder", "socket"]);
+}
+
+/// It removed what an earlier transfer had left, and all of the file came again.
+#[test]
+fn a_full_disk_removes_only_what_the_same_call_began() {
+    let (folder, file) = (tempfile::tempdir().unwrap(), file());
+    let path = folder.path().join("f");
+    let is_refused = || {
+        let _full = plan(Moment::SpaceReserved, || Err(io::ErrorKind::StorageFull.into()));
+        matches!(open(&pool(), &path, &file), Err(WriteError::DiskFull { .. }))
+    };
+    assert!(is_refused());
+    assert_eq!(names_in(folder.path()), [""; 0]);
+    {
+        let pool = pool();
+        let writer = open(&pool, &path, &file).unwrap();
+        [0, 3, 4].into_iter().for_each(|index| push(&writer, &file, index));
+        assert_eq!(writer.settle().unwrap(), WriteState::Writing);
+    }
+    assert!(is_refused());
+    assert_eq!(names_in(folder.path()), ["f.haulier-journal", "f.haulier-part"]);
+    let pool = pool();
+    let writer = open(&pool, &path, &file).unwrap();
+    assert_eq!((writer.resumed_chunks(), push_missing(&writer, &file)), (3, 2));
+    assert_eq!(finish(&writer, &file).unwrap(), WriteState::Stored);
 }
 
 #[test]
