@@ -345,8 +345,11 @@ impl Deref for Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if !self.has_ended {
-            self.inner.fail(self.inner.target.io(io::Error::other(FAILED)));
-            self.inner.end_task(|_| ());
+            let error = self.inner.target.io(io::Error::other(FAILED));
+            // In one step: whoever waits for the error finds the task ended.
+            self.inner.end_task(|status| {
+                status.error.get_or_insert(error);
+            });
         }
     }
 }
