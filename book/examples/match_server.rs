@@ -13,11 +13,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let key = read_key(&args.next().ok_or("the file with the token key?")?)?;
     let listen = Listen::bind(args.next().as_deref().unwrap_or("127.0.0.1:0"))?;
-    println!("{}", listen.local_addr());
+    let address = listen.local_addr();
     let credentials = ServerCredentials::default().with_token_key(key);
     // Those that tokens name: behind a router, the router's.
-    let config = ServerConfig::new(GAME, credentials).with_addresses(vec![listen.local_addr()]);
+    let config = ServerConfig::new(GAME, credentials).with_addresses(vec![address]);
     let server = listen.start(config)?;
+    // Not before: a token that is older than the server's start lets nobody in.
+    println!("{address}");
     let world = Block::new(1, vec![b'w'; 500_000]);
     loop {
         while let Some((id, event)) = server.wait(Duration::from_secs(60))? {
