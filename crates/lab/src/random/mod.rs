@@ -33,10 +33,19 @@ const LINK_PATIENCE: Duration = Duration::from_secs(60);
 /// Crowds that are not done by then have failed, as in `random_crowds.py`.
 const CROWD_PATIENCE: Duration = Duration::from_secs(90);
 
+/// Programs that are started at once begin so far apart: what the script's shell takes to start one on the
+/// lab's machine. A crowd in step to the nanosecond is none that there is.
+const STARTING: Duration = Duration::from_millis(5);
+
 /// The joins over a link begin after a second, and by so much later: rates that change have gone on for a
 /// while, and bunches fall anywhere.
 const LINK_BEGINS: Duration = Duration::from_secs(1);
 const PHASE: Duration = Duration::from_millis(100);
+
+/// The seed of the runs in a cell with this number: the same for all senders.
+pub fn seed_of(seed: u64, number: u32) -> u64 {
+    Rng::stream(seed, 1 + u64::from(number)).next_u64()
+}
 
 /// One join over this link. Every sender begins at the same time, and the same packets of those that pass
 /// the queue are lost.
@@ -62,7 +71,10 @@ pub fn run_crowd(
 ) -> RushReport {
     let mut rng = Rng::stream(seed, 75);
     let within = crowd.within.as_nanos() as u64;
-    let begins = (0..crowd.joins).map(|_| Duration::from_nanos(rng.below(within)));
+    let begins = (0..crowd.joins).map(|n| match within {
+        0 => STARTING * n,
+        _ => Duration::from_nanos(rng.below(within)),
+    });
     let rush = Rush {
         access: crowd.access(),
         begins: begins.collect(),

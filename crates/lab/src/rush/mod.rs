@@ -3,7 +3,8 @@
 //! [`share`](crate::share) has transfers without end, each from a server of its own, that begin one after the
 //! other: it shows what they come to. Here it is how they begin that counts. All clients are at one address,
 //! with a port each, as behind a NAT, and are served by [one server or by one each](Servers): a server knows
-//! of the crowd that it serves. Nothing computes in virtual time.
+//! of the crowd that it serves. Nothing computes in virtual time, but a server's program gives its block a
+//! moment after the request, as programs do: what it says before has gone by then.
 //!
 //! * `hosts`: the two ends of haulier/1;
 //! * `tcp`: those of TCP, with its handshake.
@@ -50,6 +51,11 @@ impl Sender {
             Self::Bbr => "tcp_bbr",
             Self::Cubic => "tcp_cubic",
         }
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|sender| sender.name() == name)
     }
 
     /// Whether it is haulier/1.
