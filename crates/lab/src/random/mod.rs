@@ -33,8 +33,8 @@ const LINK_PATIENCE: Duration = Duration::from_secs(60);
 /// Crowds that are not done by then have failed, as in `random_crowds.py`.
 const CROWD_PATIENCE: Duration = Duration::from_secs(90);
 
-/// Programs that are started at once begin so far apart: what the script's shell takes to start one on the
-/// lab's machine. A crowd in step to the nanosecond is none that there is.
+/// Programs that are started at once begin within so long for each of them: about what the script's shell
+/// takes to start one on the lab's machine. A crowd in step to the nanosecond is none that there is.
 const STARTING: Duration = Duration::from_millis(5);
 
 /// The joins over a link begin after a second, and by so much later: rates that change have gone on for a
@@ -70,11 +70,8 @@ pub fn run_crowd(
     seed: u64,
 ) -> RushReport {
     let mut rng = Rng::stream(seed, 75);
-    let within = crowd.within.as_nanos() as u64;
-    let begins = (0..crowd.joins).map(|n| match within {
-        0 => STARTING * n,
-        _ => Duration::from_nanos(rng.below(within)),
-    });
+    let within = crowd.within.max(STARTING * crowd.joins).as_nanos() as u64;
+    let begins = (0..crowd.joins).map(|_| Duration::from_nanos(rng.below(within)));
     let rush = Rush {
         access: crowd.access(),
         begins: begins.collect(),
