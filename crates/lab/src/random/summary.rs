@@ -177,7 +177,7 @@ mod tests {
             offered: 10,
             dropped,
             dropped_blind,
-            offered_bytes: 0,
+            ..RushReport::default()
         };
         let crowds = [
             BTreeMap::from([(Sender::Token, run(3, 2, 1)), (Sender::Cubic, run(2, 1, 0))]),

@@ -109,8 +109,8 @@ impl Host for Server {}
 pub(super) struct Client {
     /// When it had its block.
     pub(super) done_at: Option<Instant>,
-    /// Whether its connection ended before that.
-    pub(super) has_failed: bool,
+    /// Why its connection ended before that, if it did.
+    pub(super) why: Option<String>,
     begins: Instant,
     /// What it begins with, until then.
     start: Option<(ClientConfig, [u8; 32])>,
@@ -132,7 +132,7 @@ impl Client {
         let config =
             ClientConfig::new(server, PROTOCOL_ID, credentials).with_connection(connection(bytes));
         let start = Some((config, seed));
-        Self { done_at: None, has_failed: false, begins, start, machine: None }
+        Self { done_at: None, why: None, begins, start, machine: None }
     }
 
     fn turn(&mut self, now: Instant) {
@@ -143,7 +143,9 @@ impl Client {
                     self.done_at = Some(now);
                     machine.close(now, CloseCode::DONE, "");
                 }
-                Event::Closed(_) => self.has_failed |= self.done_at.is_none(),
+                Event::Closed(reason) if self.done_at.is_none() => {
+                    self.why = Some(reason.to_string());
+                }
                 _ => {}
             }
         }

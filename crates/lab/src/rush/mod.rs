@@ -101,6 +101,8 @@ pub struct RushReport {
     pub dropped_blind: u64,
     /// Bytes that the bottleneck was offered, headers included.
     pub offered_bytes: u64,
+    /// Why the first connection ended that ended without its block. Others that failed took too long.
+    pub why: Option<String>,
 }
 
 impl RushReport {
@@ -182,6 +184,7 @@ impl Rush {
             dropped: stats.queue_full + stats.managed + stats.policed,
             dropped_blind,
             offered_bytes: stats.offered_bytes,
+            why: flows.iter().find_map(|flow| flow.why(&world).map(Into::into)),
         }
     }
 
@@ -257,11 +260,14 @@ impl Flow {
     }
 
     fn is_over(&self, world: &World) -> bool {
-        let has_failed = match *self {
-            Self::Haulier(client) => world.host(client).has_failed,
-            Self::Tcp(_) => false,
-        };
-        has_failed || self.done_at(world).is_some()
+        self.why(world).is_some() || self.done_at(world).is_some()
+    }
+
+    fn why<'w>(&self, world: &'w World) -> Option<&'w str> {
+        match *self {
+            Self::Haulier(client) => world.host(client).why.as_deref(),
+            Self::Tcp(_) => None,
+        }
     }
 
     fn took(&self, world: &World, begins: Duration) -> Option<Duration> {
@@ -343,7 +349,7 @@ mod tests {
             offered: 10,
             dropped: 4,
             dropped_blind: 1,
-            offered_bytes: 0,
+            ..RushReport::default()
         };
         let all = seconds(&[1, 3]);
         assert_eq!(

@@ -97,6 +97,10 @@ impl Cell {
             };
             let dropped = run.dropped_part() * 1e2;
             let numbers = match ratios.get(sender) {
+                Some(ratio) if ratio.is_infinite() => {
+                    let why = run.why.as_deref().unwrap_or("took too long");
+                    format!("fails: {why}, {dropped:.1} % dropped")
+                }
                 Some(ratio) => {
                     format!("{} ({ratio:.2} L), {dropped:.1} % dropped", time(run.last()))
                 }
@@ -124,6 +128,7 @@ impl Cell {
                 "dropped": rounded(run.dropped_part()),
                 "dropped_before_feedback": rounded(run.dropped_blind_part()),
                 "failures": run.failures(),
+                "why": run.why,
             });
             if let Some(ratio) = ratios.get(sender).filter(|ratio| ratio.is_finite()) {
                 fields["limits"] = rounded(*ratio);

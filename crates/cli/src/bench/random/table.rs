@@ -1,7 +1,7 @@
 //! The tables of `haulier bench random`, in Markdown: the distributions, and the worst cells.
 
 use haulier_lab::random::{CrowdSummary, LinkSummary};
-use haulier_lab::rush::Sender;
+use haulier_lab::rush::{RushReport, Sender};
 use serde_json::{Value, json};
 
 use super::super::rounded;
@@ -143,7 +143,7 @@ fn behind_on_link(cell: &Cell, runs: &Runs) -> Option<f64> {
 
 fn drops(cell: &Cell, runs: &Runs) -> Option<f64> {
     let is_crowd = matches!(cell.place, Place::Crowd(_));
-    runs.get(&Sender::Token).filter(|_| is_crowd).map(haulier_lab::rush::RushReport::dropped_part)
+    runs.get(&Sender::Token).filter(|_| is_crowd).map(RushReport::dropped_part)
 }
 
 fn behind_in_crowd(cell: &Cell, runs: &Runs) -> Option<f64> {
