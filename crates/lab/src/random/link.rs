@@ -184,8 +184,8 @@ impl RandomLink {
     }
 
     /// The physical limit L of a join for a block: a round trip, and the bytes in full datagrams at the drawn
-    /// rate, lost ones sent again. Half of the largest jitter and of a bunch is in it, changes of the rate are
-    /// not.
+    /// rate, lost ones sent again. Half of the largest jitter and of a bunch is in it, changes of the rate
+    /// are not.
     pub fn limit(&self, bytes: u64) -> Duration {
         let wire_bits = bytes as f64 * 8.0 * (1.0 + UDP_IP_OVERHEAD as f64 / DATAGRAM_BYTES);
         let sending = wire_bits / (self.rate_mbit * 1e3 * (1.0 - self.loss));

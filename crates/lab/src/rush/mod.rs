@@ -96,8 +96,8 @@ pub struct RushReport {
     pub offered: u64,
     /// Packets of these that its queue, or the queue's manager, dropped.
     pub dropped: u64,
-    /// Of the dropped ones, those of joins whose server had heard nothing yet but requests: what first flights
-    /// lose. Of ours only.
+    /// Of the dropped ones, those of joins whose server had heard nothing yet but requests: what first
+    /// flights lose. Of ours only.
     pub dropped_blind: u64,
     /// Bytes that the bottleneck was offered, headers included.
     pub offered_bytes: u64,

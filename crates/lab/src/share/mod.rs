@@ -289,8 +289,8 @@ impl Competitor {
     /// A server somewhere, and a client at home.
     fn add(&self, world: &mut World, home: SegmentId, n: u32, seed: u64) -> Flow {
         let (at_server, at_client) = (address(1 + n), address(1_000 + n));
-        // What becomes of the ECN field is the home's affair. The way cleared it before a bottleneck that marks,
-        // which so marked nothing.
+        // What becomes of the ECN field is the home's affair. The way cleared it before a bottleneck that
+        // marks, which so marked nothing.
         let (delay, ecn) = (self.extra_rtt / 2, EcnPath::Carried);
         let way = Access::from(LinkConfig { delay, ecn, ..LinkConfig::default() });
         let receiver = TcpReceiver::new(at_server);

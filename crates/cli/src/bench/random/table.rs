@@ -53,14 +53,16 @@ pub(super) fn links(bytes: u64, summaries: &[(Sender, LinkSummary)], report: &Re
 pub(super) fn crowds(summaries: &[(Sender, CrowdSummary)], report: &Report) {
     let Some((_, first)) = summaries.first() else { return };
     let heading = format!(
-        "\n| {} crowds | dropped % p50, p90, worst | before feedback % of these | last s | over CUBIC, worst | \
-         mean s | over CUBIC, worst | Jain p50, worst | not done |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "\n| {} crowds | dropped % p50, p90, worst | before feedback % of these | last s | \
+         over CUBIC, worst | mean s | over CUBIC, worst | Jain p50, worst | not done |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|",
         first.crowds,
     );
     report.event("heading", json!({ "crowds": first.crowds }), &heading);
     for (sender, summary) in summaries {
         let text = format!(
-            "| {} | {:.1}, {:.1}, {:.1} | {:.0} | {:.2} | {:.2}, {:.2} | {:.2} | {:.2}, {:.2} | {:.2}, {:.2} | {} |",
+            "| {} | {:.1}, {:.1}, {:.1} | {:.0} | {:.2} | {:.2}, {:.2} | {:.2} | {:.2}, {:.2} | \
+             {:.2}, {:.2} | {} |",
             sender.name(),
             summary.dropped_p50 * 1e2,
             summary.dropped_p90 * 1e2,

@@ -1,5 +1,5 @@
-//! The probe of the tail of a stream, RFC 8985, 7: nothing later shows that its last segments are lost, so the
-//! last one is sent again long before the retransmission timeout.
+//! The probe of the tail of a stream, RFC 8985, 7: nothing later shows that its last segments are lost, so
+//! the last one is sent again long before the retransmission timeout.
 
 use std::time::Duration;
 
