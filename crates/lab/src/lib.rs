@@ -6,6 +6,8 @@
 //! * [`grid`]: a block over 2144 links, ours and others' strategies against the physical limit;
 //! * [`share`]: transfers that share a link with each other, with TCP and with a game;
 //! * [`crowd`]: 2 to 100 of them on 450 links, in five mixes;
+//! * [`rush`]: finite joins at once on one bottleneck, of one server or of one each;
+//! * [`random`]: links and crowds drawn from a seed, and their distributions;
 //! * [`joins`]: cold joins over seventeen links, ours, the article's and TCP's;
 //! * [`joiners`]: thousands who join one server at once, each behind a link of its own;
 //! * [`recorded`]: long transfers over links whose rate was recorded;
@@ -28,8 +30,10 @@ pub mod grid;
 pub mod joiners;
 pub mod joins;
 pub mod odd;
+pub mod random;
 pub mod recorded;
 pub mod rivals;
+pub mod rush;
 pub mod scenes;
 pub mod share;
 #[cfg(feature = "files")]

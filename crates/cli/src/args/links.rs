@@ -103,7 +103,7 @@ fn link(name: &str) -> Result<String, String> {
     }
 }
 
-fn block_bytes(text: &str) -> Result<u64, String> {
+pub(super) fn block_bytes(text: &str) -> Result<u64, String> {
     let bytes = units::bytes(text)?;
     match bytes {
         1..=0x0400_0000 => Ok(bytes),

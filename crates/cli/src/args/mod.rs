@@ -15,6 +15,7 @@ mod look;
 mod playground;
 mod port_mapping;
 mod qr;
+mod random;
 mod recorded;
 mod scope;
 mod shell;
@@ -39,6 +40,7 @@ pub(crate) use look::LookArgs;
 pub(crate) use playground::PlaygroundArgs;
 pub(crate) use port_mapping::{MapArgs, MapWhen};
 pub(crate) use qr::QrArgs;
+pub(crate) use random::{CellName, RandomArgs};
 pub(crate) use recorded::RecordedArgs;
 pub(crate) use scope::ScopeArgs;
 pub(crate) use shell::{CompletionsArgs, ManArgs};
@@ -295,6 +297,8 @@ pub(crate) enum Bench {
     Grid(GridArgs),
     /// Joins over seventeen simulated links, beside the article's sender and TCP: the README's figure.
     Links(LinksArgs),
+    /// Links and crowds that nobody chose, drawn from a seed, beside TCP: what is likely, and what is worst.
+    Random(RandomArgs),
     /// Long transfers over recorded cellular links: what is used, and how long the queue is.
     Recorded(RecordedArgs),
     /// Joins over real sockets through emulated links, by haulier/1 and by the article's sender.

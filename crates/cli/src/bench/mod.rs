@@ -9,6 +9,7 @@ mod join;
 mod joiners;
 mod links;
 mod peer;
+mod random;
 mod recorded;
 
 use std::path::Path;
@@ -33,6 +34,7 @@ pub(crate) fn run(args: &BenchArgs, report: &Report) -> Result<(), Failure> {
         Bench::Joiners(args) => joiners::run(args, report),
         Bench::Links(args) => links::run(args, report),
         Bench::Peer(args) => peer::run(args, report),
+        Bench::Random(args) => random::run(args, report),
         Bench::Recorded(args) => recorded::run(args, report),
     }
 }

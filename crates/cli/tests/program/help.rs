@@ -117,9 +117,14 @@ fn completions_and_man() {
 fn soak_and_bench() {
     let options = ["--transfers", "--seconds", "--seed", "--scenario", "by default 1000"];
     assert_says(&["soak", "--help"], &options);
-    assert_says(&["bench", "--help"], &["article", "grid", "join", "crowd", "recorded", "links"]);
+    assert_says(
+        &["bench", "--help"],
+        &["article", "grid", "join", "crowd", "random", "recorded", "links"],
+    );
     let words = ["--sizes", "[default: 256k,16M]", "--svg", "roaming", "virtual time", "Examples:"];
     assert_says(&["bench", "links", "--help"], &words);
+    let words = ["--seed", "--cells", "[default: one]", "crowd:7", "random_links.py", "Examples:"];
+    assert_says(&["bench", "random", "--help"], &words);
     assert_says(
         &["bench", "--help"],
         &["haulier bench peer serve", "for measurements", "--inline"],

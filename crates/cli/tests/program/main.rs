@@ -8,8 +8,8 @@
 //! * `signals`: Ctrl-C and sudden death, in the middle of everything;
 //! * `disk`: full disks; `ends`: signals in pairs, outputs that are full or closed, temporary files;
 //! * `shown`: what is said of a dark path and of a slow link, and what counts as a file;
-//! * `demo`, `soak_bench`, `bench_grid`, `bench_crowd`, `bench_join`, `bench_links`, `bench_recorded`,
-//!   `inspect`, of captures too: the commands of these names;
+//! * `demo`, `soak_bench`, `bench_grid`, `bench_crowd`, `bench_join`, `bench_links`, `bench_random`,
+//!   `bench_recorded`, `inspect`, of captures too: the commands of these names;
 //! * `serve`, `serve_failures`: the same for `serve` and `fetch`; `serve_hostile`: servers that lie;
 //! * `serve_bounds`: clients that ask `serve` for all that they can: memory, work, other clients;
 //! * `second`: transfers with the program in another language, `vectors/second`;
@@ -39,6 +39,7 @@ mod bench_grid;
 mod bench_join;
 mod bench_joiners;
 mod bench_links;
+mod bench_random;
 mod bench_recorded;
 mod demo;
 #[cfg(target_os = "linux")]

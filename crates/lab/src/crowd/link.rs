@@ -133,6 +133,17 @@ mod tests {
         assert_eq!(access(Mix::Bunches).down.aggregation, BUNCH);
     }
 
+    /// Nothing was marked once: the servers' own way cleared the ECN field.
+    #[test]
+    fn what_carries_ecn_marks_in_place_of_dropping() {
+        let report = |mix| {
+            let cell = Cell { queue_permille: 2_000, ..cell(mix) };
+            Share { lasts: Duration::from_secs(4), ..cell.share() }.run(1)
+        };
+        assert_eq!(report(Mix::CoDel).marked, 0);
+        assert!(report(Mix::Marks).marked > 0);
+    }
+
     /// By hand: 16.25 s, in steps of 2.2 s from 2 Mbit/s on.
     #[test]
     fn a_rate_in_steps_carries_three_quarters() {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use haulier_proto::Instant;
 use haulier_proto::connection::{Block, CloseCode, ConnectionConfig, Urgency};
 use haulier_sim::hosts::{ClientHost, Keyed, Script, ServerHost, configs};
-use haulier_sim::{Access, HostId, Link, LinkConfig, Rng, SegmentId, World, address};
+use haulier_sim::{Access, EcnPath, HostId, Link, LinkConfig, Rng, SegmentId, World, address};
 
 use crate::rivals::TcpReceiver;
 use crate::rivals::bbr::BbrSender;
@@ -164,6 +164,8 @@ pub struct ShareReport {
     pub dropped_bytes: u64,
     /// Bytes that the bottleneck was offered, dropped ones included.
     pub offered_bytes: u64,
+    /// Datagrams that it marked.
+    pub marked: u64,
     /// Retransmission timeouts of the TCP flows.
     pub timeouts: u64,
     /// Connections that ended before the run did, and whose client did not leave.
@@ -209,6 +211,7 @@ impl Share {
             dropped: bottleneck.queue_full + bottleneck.managed + bottleneck.policed,
             dropped_bytes: bottleneck.dropped_bytes,
             offered_bytes: bottleneck.offered_bytes,
+            marked: bottleneck.marked,
             ..ShareReport::default()
         };
         for (flow, competitor) in flows.iter().zip(&self.flows) {
@@ -286,8 +289,10 @@ impl Competitor {
     /// A server somewhere, and a client at home.
     fn add(&self, world: &mut World, home: SegmentId, n: u32, seed: u64) -> Flow {
         let (at_server, at_client) = (address(1 + n), address(1_000 + n));
-        let way = LinkConfig { delay: self.extra_rtt / 2, ..LinkConfig::default() };
-        let way = Access::from(way);
+        // What becomes of the ECN field is the home's affair. The way cleared it before a bottleneck that
+        // marks, which so marked nothing.
+        let (delay, ecn) = (self.extra_rtt / 2, EcnPath::Carried);
+        let way = Access::from(LinkConfig { delay, ecn, ..LinkConfig::default() });
         let receiver = TcpReceiver::new(at_server);
         let config = match self.kind {
             Kind::Haulier(config) => config,

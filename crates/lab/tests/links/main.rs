@@ -1,5 +1,5 @@
-//! What transfers leave to each other, to TCP and to a game; odd, recorded and disordered links; the grid's
-//! figures. One program, so that its tests keep every core busy and are linked once.
+//! What transfers leave to each other, to TCP and to a game; odd, recorded, disordered and drawn links; drawn
+//! crowds; the grid's figures. One program, so that its tests keep every core busy and are linked once.
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
@@ -7,6 +7,7 @@ mod disorder;
 mod grid;
 mod harm;
 mod odd_links;
+mod random;
 mod recorded;
 mod share;
 mod transfers;

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 
 use haulier_proto::{Batch, FourTuple, Instant, Machine};
 
-use super::super::tcp::{Ack, Flight, Timer};
+use super::super::tcp::{Ack, Flight, Tail, Timer, segments_of};
 use super::BbrModel;
 use super::model::Heard;
 use haulier_sim::Host;
 
-/// Sends without end, as fast as BBR allows.
+/// Sends as fast as BBR allows, without end if it has none.
 #[derive(Clone, Debug)]
 pub struct BbrSender {
     /// The model, to read.
@@ -21,6 +21,7 @@ pub struct BbrSender {
     has_started: bool,
     flight: Flight,
     timer: Timer,
+    tail: Tail,
     /// Losses are being mended until all before this segment are acked.
     recovers_until: Option<u32>,
     next_at: Instant,
@@ -37,9 +38,16 @@ impl BbrSender {
             has_started: false,
             flight: Flight::default(),
             timer: Timer::default(),
+            tail: Tail::default(),
             recovers_until: None,
             next_at: Instant::ZERO,
         }
+    }
+
+    /// The same with a stream that ends after so many bytes.
+    #[must_use]
+    pub fn ending_after(self, bytes: u64) -> Self {
+        Self { flight: Flight::ending_before(segments_of(bytes)), ..self }
     }
 
     /// Retransmitted segments.
@@ -84,7 +92,9 @@ impl BbrSender {
     }
 
     fn may_send(&self) -> bool {
-        self.has_started && f64::from(self.flight.in_flight()) + 1.0 <= self.model.cwnd()
+        self.has_started
+            && self.flight.has_more()
+            && f64::from(self.flight.in_flight()) + 1.0 <= self.model.cwnd()
     }
 }
 
@@ -95,6 +105,7 @@ impl Machine for BbrSender {
     fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
         if let Some(ack) = Ack::read(datagram).filter(|_| path.has_remote(self.receiver)) {
             self.on_ack(now, &ack);
+            self.tail.update(now, &self.flight, &self.timer, true);
         }
     }
 
@@ -109,9 +120,15 @@ impl Machine for BbrSender {
     }
 
     fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
+        if self.tail.expires(now)
+            && let Some(segment) = self.flight.probe(now)
+        {
+            batch.push(self.receiver.into(), &segment.to_bytes());
+        }
         while self.may_send() && self.next_at <= now && !batch.is_full() {
             let segment = self.flight.send(now);
             self.timer.on_sent(now);
+            self.tail.update(now, &self.flight, &self.timer, false);
             self.next_at = self.next_at.max(now) + self.model.spacing();
             batch.push(self.receiver.into(), &segment.to_bytes());
         }
@@ -122,7 +139,7 @@ impl Machine for BbrSender {
             return Some(self.starts);
         }
         let paced = self.may_send().then_some(self.next_at);
-        self.timer.due().into_iter().chain(paced).min()
+        self.timer.due().into_iter().chain(self.tail.due()).chain(paced).min()
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haulier_proto::{Batch, FourTuple, Instant, Machine};
 
-use super::super::tcp::{Ack, Flight, Timer};
+use super::super::tcp::{Ack, Flight, Tail, Timer, segments_of};
 use super::CubicWindow;
 use haulier_sim::Host;
 
@@ -25,7 +25,7 @@ enum Phase {
     },
 }
 
-/// Sends without end, as fast as CUBIC allows.
+/// Sends as fast as CUBIC allows, without end if it has none.
 #[derive(Clone, Debug)]
 pub struct CubicSender {
     /// The window, to read.
@@ -37,6 +37,7 @@ pub struct CubicSender {
     has_started: bool,
     flight: Flight,
     timer: Timer,
+    tail: Tail,
     phase: Phase,
 }
 
@@ -51,8 +52,15 @@ impl CubicSender {
             has_started: false,
             flight: Flight::default(),
             timer: Timer::default(),
+            tail: Tail::default(),
             phase: Phase::Open,
         }
+    }
+
+    /// The same with a stream that ends after so many bytes.
+    #[must_use]
+    pub fn ending_after(self, bytes: u64) -> Self {
+        Self { flight: Flight::ending_before(segments_of(bytes)), ..self }
     }
 
     /// The smoothed RTT.
@@ -129,6 +137,7 @@ impl Machine for CubicSender {
     fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
         if let Some(ack) = Ack::read(datagram).filter(|_| path.has_remote(self.receiver)) {
             self.on_ack(now, &ack);
+            self.tail.update(now, &self.flight, &self.timer, true);
         }
     }
 
@@ -140,7 +149,13 @@ impl Machine for CubicSender {
     }
 
     fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
+        if self.tail.expires(now)
+            && let Some(segment) = self.flight.probe(now)
+        {
+            batch.push(self.receiver.into(), &segment.to_bytes());
+        }
         while self.has_started
+            && self.flight.has_more()
             && f64::from(self.flight.in_flight()) + 1.0 <= self.window.segments()
             && !batch.is_full()
         {
@@ -149,12 +164,16 @@ impl Machine for CubicSender {
                 *out += 1.0;
             }
             self.timer.on_sent(now);
+            self.tail.update(now, &self.flight, &self.timer, false);
             batch.push(self.receiver.into(), &segment.to_bytes());
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if self.has_started { self.timer.due() } else { Some(self.starts) }
+        if !self.has_started {
+            return Some(self.starts);
+        }
+        self.timer.due().into_iter().chain(self.tail.due()).min()
     }
 }
 

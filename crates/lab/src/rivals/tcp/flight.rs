@@ -26,6 +26,7 @@ struct Sent {
     /// Counted over all transmissions, including retransmissions.
     order: u64,
     is_resent: bool,
+    is_probe: bool,
     state: State,
     /// What had been delivered when it was sent, and when the last of that was.
     delivered: u64,
@@ -62,6 +63,8 @@ pub(in super::super) struct Arrival {
 pub(in super::super) struct Flight {
     /// Retransmitted segments.
     pub(in super::super) resent: u64,
+    /// The stream ends before this segment; `None`: it has no end.
+    end: Option<u32>,
     /// All before this segment are acked; the records are from it on.
     acked: u32,
     sent: VecDeque<Sent>,
@@ -79,6 +82,16 @@ pub(in super::super) struct Flight {
 }
 
 impl Flight {
+    /// Of a stream of so many segments.
+    pub(in super::super) fn ending_before(end: u32) -> Self {
+        Self { end: Some(end), ..Self::default() }
+    }
+
+    /// Whether there is something to send: a lost segment, or a new one.
+    pub(in super::super) fn has_more(&self) -> bool {
+        !self.lost.is_empty() || self.end.is_none_or(|end| self.next() < end)
+    }
+
     /// All before this segment are acked.
     pub(in super::super) const fn acked(&self) -> u32 {
         self.acked
@@ -109,22 +122,40 @@ impl Flight {
         !self.sent.is_empty()
     }
 
-    /// Sends the first lost segment again, or a new one.
+    /// Sends the first lost segment again, or a new one. Only if it [has more](Self::has_more).
     pub(in super::super) fn send(&mut self, now: Instant) -> Segment {
         if self.in_flight == 0 {
             (self.first_sent_at, self.delivered_at) = (now, now);
         }
         let lost = self.lost.pop_first();
+        let number = lost.unwrap_or_else(|| self.next());
+        self.in_flight += 1;
+        self.transmit(now, number, (lost.is_some(), false))
+    }
+
+    /// Sends the last segment in flight again, if there is one: when it is acked, all that were sent before
+    /// and are not are lost. So a stream does not wait for a timeout where its end is lost (RFC 8985, 7).
+    pub(in super::super) fn probe(&mut self, now: Instant) -> Option<Segment> {
+        let place = self.sent.iter().rposition(|sent| sent.state == State::InFlight)?;
+        Some(self.transmit(now, self.acked + place as u32, (true, true)))
+    }
+
+    fn transmit(
+        &mut self,
+        now: Instant,
+        number: u32,
+        (is_resent, is_probe): (bool, bool),
+    ) -> Segment {
         let sent = Sent {
             at: now,
             order: self.order,
-            is_resent: lost.is_some(),
+            is_resent,
+            is_probe,
             state: State::InFlight,
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
         };
-        let number = lost.unwrap_or_else(|| self.next());
         match self.sent.get_mut((number - self.acked) as usize) {
             Some(place) => *place = sent,
             None => self.sent.push_back(sent),
@@ -132,7 +163,6 @@ impl Flight {
         self.resent += u64::from(sent.is_resent);
         self.transmissions.push_back((self.order, number));
         self.order += 1;
-        self.in_flight += 1;
         Segment { number, sent_at: now }
     }
 
@@ -194,7 +224,8 @@ impl Flight {
         // An older ack of a retransmitted segment is for its first transmission: it shows nothing about
         // segments sent after the second.
         if !sent.is_resent || echo >= sent.at {
-            self.arrived = self.arrived.max(sent.order);
+            let shown = if sent.is_probe { sent.order + REORDERING - 1 } else { sent.order };
+            self.arrived = self.arrived.max(shown);
         }
         if newest.is_none_or(|newest| newest.order < sent.order) {
             *newest = Some(*sent);
@@ -277,6 +308,29 @@ mod tests {
             let largest = rates.iter().copied().fold(0.0, f64::max);
             assert!(largest > 900.0, "{bunch}: {rates:?}");
         }
+    }
+
+    /// Of ten the last four are lost: nothing later shows it but the probe.
+    #[test]
+    fn a_probe_shows_that_the_end_is_lost() {
+        let ms = Instant::from_millis;
+        let mut flight = Flight::ending_before(10);
+        (0..10).for_each(|at| assert!(flight.has_more() && flight.send(ms(at)).number < 10));
+        assert!(!flight.has_more());
+        assert_eq!(flight.on_ack(ms(25), &ack(6, &[])).lost, 0);
+        assert_eq!(flight.probe(ms(65)), Some(Segment { number: 9, sent_at: ms(65) }));
+        assert_eq!(flight.in_flight(), 4);
+        let arrival = flight.on_ack(ms(85), &Ack { echo: ms(65), ..ack(6, &[(9, 10)]) });
+        assert_eq!((arrival.newly, arrival.lost, flight.in_flight()), (1, 3, 0));
+        assert!(flight.has_more());
+        let again = [0; 3].map(|_| flight.send(ms(85)).number);
+        assert_eq!(
+            (again, flight.has_more(), flight.probe(ms(85)).is_some()),
+            ([6, 7, 8], false, true)
+        );
+        flight.on_ack(ms(105), &Ack { echo: ms(85), ..ack(10, &[]) });
+        assert!(!flight.has_some() && !flight.has_more() && flight.probe(ms(105)).is_none());
+        flight.check_invariants();
     }
 
     #[test]

@@ -2,15 +2,18 @@
 //! packet is lost when one sent three later has arrived, also for retransmissions), RFC 6298 with Linux's
 //! minimum timeout, and samples of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation).
 //!
-//! There is no handshake, no receive window and no end. Segments are numbered, not bytes: each is full.
+//! There is no handshake and no receive window. Segments are numbered, not bytes: each is full. A stream may
+//! end; then a probe of its tail shows what was lost there (RFC 8985, 7).
 
 mod flight;
 mod receiver;
 mod runs;
+mod tail;
 mod timer;
 
 pub(super) use flight::Flight;
 pub use receiver::TcpReceiver;
+pub(super) use tail::Tail;
 pub(super) use timer::Timer;
 
 use haulier_proto::Instant;
@@ -19,6 +22,11 @@ use haulier_sim::link::UDP_IP_OVERHEAD;
 
 /// Bytes of data in a segment: an Ethernet frame's 1500 without IP, TCP and timestamps.
 pub const MSS: u64 = 1448;
+
+/// The segments of so many bytes.
+pub(super) fn segments_of(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(MSS)).unwrap_or(u32::MAX)
+}
 
 /// Bytes of IPv4, TCP and the timestamp option.
 const HEADER_BYTES: u64 = 52;

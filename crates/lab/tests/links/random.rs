@@ -1,0 +1,76 @@
+//! Links and crowds that nobody chose: bounds that hold with room to spare, and the crowds of real sockets.
+
+use std::collections::BTreeMap;
+
+use haulier_lab::random::{
+    CrowdSummary, LinkSummary, RandomCrowd, RandomLink, run_crowd, run_link, seed_of,
+};
+use haulier_lab::rush::{RushReport, Sender, Servers};
+use haulier_proto::connection::Block;
+use haulier_sim::Rng;
+
+const SEED: u64 = 20_261_125;
+
+fn block(bytes: u64) -> Block {
+    Block::new(1, Rng::new(1).bytes(bytes as usize))
+}
+
+#[test]
+fn a_join_over_a_drawn_link_is_near_the_limit() {
+    let block = block(256 << 10);
+    let links = RandomLink::draw(SEED, 20);
+    let ratios: Vec<BTreeMap<Sender, f64>> = (0..)
+        .zip(&links)
+        .map(|(number, link)| {
+            let limit = link.limit(256 << 10).as_secs_f64();
+            let ratio = |sender| {
+                let run = run_link(link, sender, &block, seed_of(SEED, number));
+                run.last().map_or(f64::INFINITY, |time| time.as_secs_f64() / limit)
+            };
+            Sender::ALL.into_iter().map(|sender| (sender, ratio(sender))).collect()
+        })
+        .collect();
+    let [token, ticket, bbr, cubic] = Sender::ALL.map(|sender| LinkSummary::new(sender, &ratios));
+    println!("token {token:?}, ticket {ticket:?}, BBR {bbr:?}, CUBIC {cubic:?}");
+    assert_eq!(token.failures + ticket.failures, 0);
+    assert!(token.p50 < 1.3 && token.p90 < 2.8, "{token:?}");
+    assert!(ticket.p50 < 1.9, "{ticket:?}");
+    assert!(token.first > 0.5 && token.p50 < bbr.p50 && token.p50 < cubic.p50, "{token:?}");
+}
+
+/// What is drawn is small, for every byte is sealed.
+#[test]
+fn a_drawn_crowd_is_done() {
+    let drawn = RandomCrowd::draw(SEED, 12);
+    let crowds = (0..).zip(drawn).filter(|(_, crowd)| crowd.rate_mbit < 7.0);
+    let runs: Vec<BTreeMap<Sender, RushReport>> = crowds
+        .map(|(number, crowd)| {
+            let block = block(crowd.bytes);
+            let seed = seed_of(SEED, number);
+            let run = |sender| run_crowd(&crowd, Servers::One, sender, &block, seed);
+            [Sender::Token, Sender::Cubic].into_iter().map(|sender| (sender, run(sender))).collect()
+        })
+        .collect();
+    let [token, cubic] = [Sender::Token, Sender::Cubic].map(|s| CrowdSummary::new(s, &runs));
+    println!("token {token:?}, CUBIC {cubic:?}");
+    assert!(token.crowds >= 3, "{token:?}");
+    assert_eq!(token.not_done + cubic.not_done, 0);
+    assert!(token.last.p50 < 2.5 && token.mean.p50 < 2.0, "{token:?}");
+    assert!(token.dropped_p50 < 0.55 && token.blind < 0.5, "{token:?}");
+}
+
+/// Two crowds whose drops were measured over real sockets, several times: here are as many, within a third.
+#[test]
+fn a_crowd_drops_what_it_drops_over_real_sockets() {
+    let crowds = [("10:50:64:10:1048576", 0.20, 2), ("5:60:64:50:262144", 0.45, 1)];
+    for (crowd, real, seeds) in crowds {
+        let crowd: RandomCrowd = crowd.parse().unwrap();
+        let block = block(crowd.bytes);
+        let runs: Vec<f64> = (1..=seeds)
+            .map(|seed| run_crowd(&crowd, Servers::One, Sender::Token, &block, seed).dropped_part())
+            .collect();
+        let mean = runs.iter().sum::<f64>() / runs.len() as f64;
+        println!("{crowd}: {runs:.3?}, over real sockets {real}");
+        assert!((real * 2.0 / 3.0..real * 4.0 / 3.0).contains(&mean), "{crowd}: {runs:.3?}");
+    }
+}
