@@ -194,6 +194,11 @@ impl Bottleneck {
     }
 
     /// The newest `count` arrivals.
+    /// The least time that one of the datagrams reported last waited in a queue.
+    pub(crate) fn newest_wait(&self) -> Option<Span> {
+        Some((self.samples.least_delay()? - self.samples.base()?).max(Span::ZERO))
+    }
+
     pub(crate) fn newest(&self, count: usize) -> impl Iterator<Item = &Sample> {
         self.samples.newest(count)
     }

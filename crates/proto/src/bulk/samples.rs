@@ -65,6 +65,7 @@ impl BaseDelay {
 pub(crate) struct Samples {
     newest: Vec<Sample>,
     base: BaseDelay,
+    least_delay: Option<Span>,
     /// The number of the transfer's first datagram.
     first: u64,
     /// The number up to which bytes are counted, and the counts.
@@ -90,6 +91,7 @@ impl Samples {
         Self {
             newest: Vec::new(),
             base: BaseDelay::new(),
+            least_delay: None,
             first,
             counted: None,
             passed: Bytes::ZERO,
@@ -121,6 +123,8 @@ impl Samples {
         let in_order = reported.iter().take(count).rev();
         let new =
             in_order.map(|&(number, at)| usize::from(self.on_arrival(number, at, ledger))).sum();
+        let delays = self.newest(new).map(|sample| sample.delay);
+        self.least_delay = delays.reduce(Span::min).or(self.least_delay);
         self.is_bunched = self.is_bunched || self.has_bunch();
         new
     }
@@ -217,6 +221,11 @@ impl Samples {
     /// Whether datagrams were seen to overtake others.
     pub(crate) const fn is_overtaken(&self) -> bool {
         self.is_overtaken
+    }
+
+    /// The least delay of those that were reported last.
+    pub(crate) const fn least_delay(&self) -> Option<Span> {
+        self.least_delay
     }
 
     /// The base delay: the one-way delay without a queue.

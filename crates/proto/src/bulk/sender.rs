@@ -82,6 +82,7 @@ pub(crate) struct Sender {
     packet: Bytes,
     reader: Reader,
     uplink: Uplink,
+    is_paced_together: bool,
     has_failed: bool,
     /// When it was last called.
     now: Instant,
@@ -124,6 +125,7 @@ impl Sender {
             packet: FULL_PACKET,
             reader: Reader::new(config.receive_buffer),
             uplink: Uplink::Open,
+            is_paced_together: false,
             has_failed: false,
             now,
             next_number: config.first_number,
@@ -387,6 +389,10 @@ impl Sender {
             self.has_failed = true;
         }
         if self.timeout_at().is_some_and(|at| at <= now) {
+            if self.awaits_uplink() && ledger.in_flight() == 0 {
+                // It is not the peer that is silent.
+                return self.silence.begin(now);
+            }
             let given_up = ledger.give_up(self.config.first_number);
             (0..given_up.min(MAX_COUNTED_LOST)).for_each(|_| self.loss.on_packet(true));
             self.chunks.on_given_up();

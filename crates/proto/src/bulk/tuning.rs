@@ -431,6 +431,9 @@ pub(super) mod silence {
     /// The quarters of a round trip after which what is in flight is given up.
     pub(crate) const RTT_QUARTERS: u32 = 5;
 
+    /// Added at least where others fill the same queue in turns: a queue of 100 ms may stand there at once.
+    pub(crate) const SHARED_SLACK: Duration = Duration::from_millis(100);
+
     /// Added to that.
     pub(crate) const SLACK: Duration = Duration::from_millis(20);
 

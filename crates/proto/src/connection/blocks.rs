@@ -33,6 +33,10 @@ pub(crate) struct Flight {
     /// The last round trip, and the shortest.
     pub(crate) rtt: Duration,
     pub(crate) min_rtt: Duration,
+    /// How long the newest datagram that was reported waited in a queue; `None` before one was.
+    pub(crate) queue: Option<Duration>,
+    /// The rate of the path as its trains show it, in bits per second; 0 before.
+    pub(crate) link_bps: u64,
 }
 
 /// What is left of the blocks that are sent.
@@ -245,6 +249,13 @@ impl Connection {
         }
     }
 
+    /// Whether the server paces blocks, for all connections to this address together.
+    pub(crate) fn set_paced_together(&mut self, is_paced: bool) {
+        if let Some(sender) = self.blocks_out.sender_mut() {
+            sender.set_paced_together(is_paced);
+        }
+    }
+
     /// If blocks could be sent as soon as the server's uplink is open: what is left of them.
     pub(crate) fn awaits_uplink(&self) -> Option<Left> {
         let awaits = self.blocks_out.sender().is_some_and(Sender::awaits_uplink);
@@ -259,6 +270,16 @@ impl Connection {
         }
     }
 
+    /// Whether it sends blocks.
+    pub(crate) fn sends_blocks(&self) -> bool {
+        self.blocks_out.sender().is_some() && !self.blocks_out.is_idle()
+    }
+
+    /// The rate at which blocks go, or would before anything is known of the path, in bits per second.
+    pub(crate) fn first_bps(&self) -> u64 {
+        self.blocks_out.sender().map_or(0, Sender::first_bps)
+    }
+
     /// What it has in flight while it sends blocks. Of a peer that does not answer that is nothing.
     pub(crate) fn flight(&self) -> Option<Flight> {
         let sender = self.blocks_out.sender().filter(|_| !self.blocks_out.is_idle())?;
@@ -270,6 +291,8 @@ impl Connection {
             lost: self.sent.lost(),
             rtt: rtt.latest_rtt().unwrap_or_default(),
             min_rtt: rtt.min_rtt().unwrap_or_default(),
+            queue: sender.queue_seen(),
+            link_bps: sender.link_bps().unwrap_or(0),
         })
     }
 }

@@ -10,8 +10,9 @@ use bytes::Bytes;
 use super::ConnectionId;
 use super::admission::Prefix;
 use super::desk::{Measured, Note};
+use super::ensembles::Arrived;
 use super::memory::RequestName;
-use super::slots::Slot;
+use super::slots::{Sends, Slot};
 use super::worker::Worker;
 use crate::connection::Connection;
 use crate::credentials::TokenClaims;
@@ -42,12 +43,50 @@ impl Worker {
 
     /// What a crowd has to know of a connection, where no limit of the uplink is known.
     pub(super) fn count_flight(&mut self, id: ConnectionId) {
+        self.count_in_ensemble(id);
         if self.uplink.finds_out() {
             let slot = self.slots.get(id);
             if self.flights.set(id, slot.and_then(|slot| slot.connection.flight()))
                 && let Some(connection) = self.slots.connection_mut(id)
             {
                 connection.excuse_losses();
+            }
+        }
+    }
+
+    /// What others with the same address have to know of a connection that sends blocks.
+    fn count_in_ensemble(&mut self, id: ConnectionId) {
+        let Some(slot) = self.slots.get_mut(id) else { return };
+        let sends = slot.connection.sends_blocks();
+        if !sends && slot.sends == Sends::Nothing {
+            return;
+        }
+        let address = sends.then(|| Prefix::of(slot.connection.address()));
+        if self.ensembles.address_of(id) != address {
+            slot.sends = if sends { Sends::Alone } else { Sends::Nothing };
+            slot.connection.set_paced_together(false);
+            self.ensembles.leave(id);
+            address.into_iter().for_each(|address| self.arrive(address, id));
+        } else if slot.sends == Sends::BesideOthers
+            && let Some(flight) = slot.connection.flight()
+        {
+            self.ensembles.set(id, flight);
+        }
+    }
+
+    /// A connection begins to send blocks to this address.
+    fn arrive(&mut self, address: Prefix, id: ConnectionId) {
+        let first = match self.ensembles.arrive(address, id) {
+            Arrived::Alone => return,
+            Arrived::BesideOne(first) => Some(first),
+            Arrived::BesideMany => None,
+        };
+        for id in first.into_iter().chain([id]) {
+            let Some(slot) = self.slots.get_mut(id) else { continue };
+            slot.sends = Sends::BesideOthers;
+            slot.connection.set_paced_together(true);
+            if let Some(flight) = slot.connection.flight() {
+                self.ensembles.join(id, flight, slot.connection.first_bps());
             }
         }
     }
@@ -61,6 +100,7 @@ impl Worker {
         self.refresh(id);
         let Some(mut slot) = self.slots.remove(id) else { return };
         self.uplink.forget(id);
+        self.ensembles.leave(id);
         let _removed = self.flights.set(id, None);
         let connection = &slot.connection;
         self.work += connection.work();

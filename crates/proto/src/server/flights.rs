@@ -153,7 +153,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(40);
 
     fn flight(acked: u64, lost: u64) -> Option<Flight> {
-        Some(Flight { in_flight: 5, acked, lost, rtt: RTT, min_rtt: RTT })
+        Some(Flight { in_flight: 5, acked, lost, rtt: RTT, min_rtt: RTT, queue: None, link_bps: 0 })
     }
 
     /// A crowd of 20, and their ids.

@@ -25,6 +25,8 @@ mod connections;
 mod crowd;
 mod desk;
 mod ended;
+mod ensemble;
+mod ensembles;
 mod event;
 mod flights;
 mod handshakes;
@@ -44,6 +46,7 @@ mod turns;
 mod unix_clock;
 mod uplink;
 mod waiting;
+mod window;
 mod worker;
 
 pub use config::{

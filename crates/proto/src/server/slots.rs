@@ -27,6 +27,7 @@ pub(super) struct Slot {
     pub(super) connection: Box<Connection>,
     pub(super) name: RequestName,
     pub(super) prefix: Prefix,
+    pub(super) sends: Sends,
     /// Counted among the handshakes in progress.
     pub(super) is_handshake: bool,
     /// It has ended as a handshake, and holds no seat.
@@ -43,6 +44,15 @@ pub(super) struct Slot {
     pub(super) has_events: bool,
     /// In the queue of those with a trace to take.
     has_trace: bool,
+}
+
+/// Whether a connection sends blocks, and whether others do to the same address. One byte: a server has ten
+/// thousand of these that send nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sends {
+    Nothing,
+    Alone,
+    BesideOthers,
 }
 
 /// What a connection holds, and whose it is.
@@ -109,6 +119,7 @@ impl Slots {
             connection: Box::new(connection),
             name,
             prefix,
+            sends: Sends::Nothing,
             is_handshake: true,
             is_unseated: false,
             client,

@@ -13,11 +13,12 @@ use bytes::Bytes;
 
 use super::board::Board;
 use super::desk::{AtDesk, Note};
+use super::ensembles::Ensembles;
 use super::flights::Flights;
 use super::lingering::Lingering;
 use super::old_traces::OldTraces;
 use super::rules::Rules;
-use super::slots::Slots;
+use super::slots::{Sends, Slots};
 use super::unix_clock::UnixClock;
 use super::uplink::Uplink;
 use super::{ConnectionId, Desk, ServerConfig, ServerEvent, ServerStats, Stray};
@@ -49,6 +50,7 @@ pub struct Worker {
     pub(super) slots: Slots,
     pub(super) uplink: Uplink,
     pub(super) flights: Flights,
+    pub(super) ensembles: Ensembles,
     pub(super) by_id: BTreeMap<WireId, ConnectionId>,
     pub(super) lingering: Lingering,
     pub(super) answers: VecDeque<(FourTuple, Vec<u8>)>,
@@ -103,6 +105,7 @@ impl Worker {
                 .without_limit(rules.config.unknown_uplink)
                 .over(Arc::clone(&board)),
             flights: Flights::new(Arc::clone(&board)),
+            ensembles: Ensembles::default(),
             by_id: BTreeMap::new(),
             lingering: Lingering::new(rules.config.limits.seats()),
             answers: VecDeque::new(),
@@ -381,7 +384,10 @@ impl Worker {
             && let Some(id) = self.next_to_send(now)
         {
             is_run &= previous.replace(id) == Some(id);
-            let is_open = self.uplink.is_open_to(now, id);
+            let slot = self.slots.get(id);
+            let is_shared = slot.is_some_and(|slot| slot.sends == Sends::BesideOthers);
+            let has_turn = !is_shared || self.ensembles.is_open_to(now, id);
+            let is_open = has_turn && self.uplink.is_open_to(now, id);
             let connection = self.slots.connection_mut(id);
             let sent = connection.and_then(|connection| {
                 connection.set_uplink_open(now, is_open);
@@ -391,11 +397,18 @@ impl Worker {
                 self.slots.on_sent();
                 self.uplink.on_sent(now, id, bytes);
                 self.flights.on_sent(now, id);
+                if is_shared {
+                    self.ensembles.on_sent(now, id);
+                }
                 self.count_sent(bytes);
             } else {
                 self.count_flight(id);
                 let left = self.slots.get(id).and_then(|slot| slot.connection.awaits_uplink());
-                self.uplink.on_nothing_to_send(id, left);
+                // Who has its turn at its address, and waits for the uplink, keeps it.
+                self.uplink.on_nothing_to_send(id, left.filter(|_| has_turn));
+                if is_shared && (!has_turn || left.is_none()) {
+                    self.ensembles.on_nothing(id, left);
+                }
                 self.slots.on_nothing_to_send();
                 // The program may have closed it.
                 self.note_handshake(id);
@@ -405,13 +418,13 @@ impl Worker {
         }
     }
 
-    /// The connection that is asked next: one that may have something to send, or whose turn on the uplink
-    /// begins.
+    /// The connection that is asked next: one that may have something to send, or whose turn at its address
+    /// or on the uplink begins.
     fn next_to_send(&mut self, now: Instant) -> Option<ConnectionId> {
         if let Some(id) = self.slots.next_ready() {
             return Some(id);
         }
-        let id = self.uplink.begin_turn(now)?;
+        let id = self.ensembles.begin_turn(now).or_else(|| self.uplink.begin_turn(now))?;
         self.slots.refresh(id);
         self.slots.next_ready()
     }
@@ -422,7 +435,7 @@ impl Worker {
         if self.slots.is_any_ready() || !self.answers.is_empty() {
             return Some(Instant::ZERO);
         }
-        let turn = self.uplink.poll_timeout();
+        let turn = earliest(self.uplink.poll_timeout(), self.ensembles.poll_timeout());
         earliest(earliest(self.slots.first_deadline(), turn), self.pool.poll_timeout())
     }
 
@@ -473,6 +486,7 @@ impl Worker {
         self.slots.check_invariants();
         self.uplink.check_invariants();
         self.flights.check_invariants(|id| self.slots.get(id).is_some());
+        self.ensembles.check_invariants();
         self.lingering.check_invariants();
         assert_eq!(self.slots.len(), self.by_id.len());
     }

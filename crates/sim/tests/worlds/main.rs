@@ -9,6 +9,7 @@ mod crowd;
 mod during_play;
 mod fast_links;
 mod frames;
+mod home;
 mod join;
 mod lan;
 mod oracles;

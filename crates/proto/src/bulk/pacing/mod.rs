@@ -216,6 +216,19 @@ impl Pacing {
         }
     }
 
+    /// Whether a game's packets go first, and nothing may wait in their way.
+    pub(crate) const fn is_beside_game(&self) -> bool {
+        matches!(self.law, Law::BesideGame(_))
+    }
+
+    /// The rate, also one that is only guessed.
+    pub(crate) fn asks(&self, queue: &Queue) -> Rate {
+        match &self.law {
+            Law::Blind(blind) => blind.rate(),
+            _ => self.rate(queue).unwrap_or(Rate::ZERO),
+        }
+    }
+
     /// When the next slice may be sent; `None` if now.
     pub(crate) fn opens_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
         match &self.law {

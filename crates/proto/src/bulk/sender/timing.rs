@@ -76,8 +76,26 @@ impl Sender {
             .opens_at(now, self.train_over_limit(), late)
             .or_else(|| self.reader.opens_at(now))
             .or_else(|| self.recalled.and_then(|recalled| recalled.opens_at(now, queue.rtt, late)))
-            .or_else(|| self.pacing.opens_at(now, &queue))
+            .or_else(|| self.paced_at(now, &queue))
             .or_else(|| self.tail_at(now, &queue).filter(|_| is_tail))
+    }
+
+    /// When the law of this connection alone lets it be sent; `None` if now.
+    fn paced_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
+        let is_paced = !self.is_paced_together || self.pacing.is_beside_game();
+        is_paced.then(|| self.pacing.opens_at(now, queue)).flatten()
+    }
+
+    /// Whether somebody else paces the connections to this address together.
+    pub(crate) const fn set_paced_together(&mut self, is_paced: bool) {
+        self.silence.set_shared(is_paced);
+        self.is_paced_together = is_paced;
+    }
+
+    /// How long the newest datagram that was reported waited in a queue.
+    pub(crate) fn queue_seen(&self) -> Option<core::time::Duration> {
+        let micros = self.bottleneck.newest_wait()?.0;
+        Some(core::time::Duration::from_secs_f64(micros / 1e6))
     }
 
     /// Whether the server's uplink is open to this connection. If it is not, it is asked when it is, and no
@@ -117,6 +135,16 @@ impl Sender {
     pub(crate) fn pace_bps(&self) -> Option<u64> {
         let rate = self.pacing.rate(&self.queue()).or(self.bottleneck.rate())?;
         Some(rate.min(self.max_rate()).bps())
+    }
+
+    /// The rate at which it would send: the pace, or what is guessed before it.
+    pub(crate) fn first_bps(&self) -> u64 {
+        self.pacing.asks(&self.queue()).min(self.max_rate()).bps()
+    }
+
+    /// The rate of the bottleneck, in bits per second; `None` while it is not known.
+    pub(crate) fn link_bps(&self) -> Option<u64> {
+        self.bottleneck.rate().map(Rate::bps)
     }
 
     /// What the application allows, and the receiver's program takes.

@@ -4,7 +4,7 @@ use haulier_proto::connection::{Block, CloseReason, Event, SendError};
 use haulier_proto::server::ServerEvent;
 
 use super::{end_of, ends_at_server};
-use crate::lan::{Lan, Way, client_config, server_config};
+use crate::lan::{Lan, Way, address, client_config, server_config};
 
 fn at_server(lan: &Lan) -> Vec<Event> {
     let events = lan.server_events.iter().filter_map(|(_, event)| match event {
@@ -141,11 +141,13 @@ fn a_large_packet_after_many_small_ones_arrives() {
 }
 
 /// Clients are served in turns of 16 datagrams, which one system call sends; none gets more per turn.
+/// These have addresses of their own.
 #[test]
 fn clients_are_served_in_turns() {
     let mut lan = Lan::new(server_config());
-    for _ in 0..3 {
+    for n in 0..3 {
         lan.add(client_config());
+        lan.addresses[n] = address(1_000 * n);
     }
     lan.run(50);
     let now = lan.now;

@@ -1,0 +1,483 @@
+//! The connections of one client address that send blocks: RFC 9040 calls them an ensemble.
+//!
+//! Ten players behind one access are one path to the server that serves them. Each that finds out alone what
+//! the path has sends a first flight of its own, takes the others' queue for the path's, and loses much. So
+//! they have one window, and take turns in it (CROWDS, "One address"). It begins with what the boldest of
+//! them would have in flight alone. The last one that is left goes on with all of it.
+//!
+//! Members may have links of their own behind one address (a provider's NAT), and may lie. So there is a
+//! queue only if half of those that are heard of see one, and losses count only where there is one, because
+//! what overflows is seen by all. Each member has a window of its own beside, by the same law, for what only
+//! it sees.
+//!
+//! The invariants: what is in flight is the sum over the members; whoever waits is a member, and waits once.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::ConnectionId;
+use super::window::{Seen, Window};
+use crate::Instant;
+use crate::connection::{Flight, Left};
+use crate::wire::request::REQUEST_BYTES;
+
+/// How fast a window may go out, in windows a round trip: TCP paces its growth with twice the rate, and what
+/// follows it with 1.2 times.
+const PACE: f64 = 1.5;
+
+/// A turn is an eighth of the window, and at most what a connection sends at a time: a quarter of the least
+/// queue that is usual.
+const TURNS: f64 = 8.0;
+const MAX_TURN: f64 = 16.0;
+
+/// The train of slices that opens each block.
+const TRAIN: f64 = 20.0;
+
+/// What each one brings that begins before a queue was met, up to what the boldest would send alone: TCP's
+/// initial window (RFC 6928).
+const EACH_BRINGS: f64 = 10.0;
+
+/// With more acknowledged a member that was alone fills the path already.
+const SETTLED: u64 = 256;
+
+/// What a turn counts for who has the least and the most left, of equals that begin at once. The first is
+/// done after little more than half of the time of the last, and the mean after 0.78 of it, where it would be
+/// 1; rates differ by so little that Jain's index stays above 0.95.
+const WEIGHTS: (f64, f64) = (1.8, 0.2);
+
+/// A round trip that is assumed where none was measured.
+const UNKNOWN_TRIP: f64 = 0.05;
+
+/// A connection of the address.
+#[derive(Debug)]
+struct Member {
+    flight: Flight,
+    /// Its own window, and what it saw in the present round of that.
+    window: Window,
+    seen: Seen,
+    /// What it saw in the present round of all.
+    seen_with_all: Seen,
+    /// The datagrams of its turns, by its weight.
+    served: f64,
+    weight: f64,
+    /// Bytes that it has left to send.
+    left: u64,
+    waits: bool,
+}
+
+/// The connections of an address, and their window.
+#[derive(Debug)]
+pub(super) struct Ensemble {
+    members: BTreeMap<ConnectionId, Member>,
+    window: Window,
+    in_flight: u64,
+    /// Of the present round: datagrams that had a fate, and who was heard of.
+    fates: u64,
+    heard: Vec<ConnectionId>,
+    /// Round trips in seconds: of those in the middle, and the least of all.
+    trip: f64,
+    least_trip: f64,
+    /// Those that wait, by what they were served.
+    waiting: BTreeSet<(u64, ConnectionId)>,
+    /// Whose turn it is, and the datagrams that are left of it.
+    turn: Option<(ConnectionId, u64)>,
+    /// What the last one that had a turn was served.
+    served: f64,
+    /// When the next datagram is within the pace.
+    paced_at: Instant,
+    /// Datagrams that had a fate since the weights were set.
+    unweighed: u64,
+}
+
+impl Ensemble {
+    pub(super) const fn new() -> Self {
+        Self {
+            members: BTreeMap::new(),
+            window: Window::new(0.0, 0),
+            in_flight: 0,
+            fates: 0,
+            heard: Vec::new(),
+            trip: UNKNOWN_TRIP,
+            least_trip: f64::INFINITY,
+            waiting: BTreeSet::new(),
+            turn: None,
+            served: 0.0,
+            paced_at: Instant::ZERO,
+            unweighed: 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// A connection begins to send blocks, or is not alone any more. Alone it would send `bps` bits per
+    /// second before it hears anything.
+    pub(super) fn join(&mut self, id: ConnectionId, flight: Flight, bps: u64) {
+        let trip = flight.rtt.max(flight.min_rtt);
+        let first = TRAIN + datagrams(bps, trip.as_secs_f64());
+        let in_flight = u64::from(flight.in_flight);
+        self.in_flight += in_flight;
+        let each = EACH_BRINGS * (self.members.len() + 1) as f64;
+        let all = each.min(TRAIN + datagrams(bps, self.trip)).max(first).max(self.in_flight as f64);
+        self.window.raise(all);
+        if flight.acked > SETTLED {
+            self.window.settle();
+        }
+        let window = Window::new(first.max(in_flight as f64), in_flight);
+        let (seen, seen_with_all) = (Seen::NOTHING, Seen::NOTHING);
+        let (served, weight, left, waits) = (self.served, 1.0, u64::MAX, false);
+        let member = Member { flight, window, seen, seen_with_all, served, weight, left, waits };
+        self.members.insert(id, member);
+    }
+
+    /// A connection sends no blocks any more.
+    pub(super) fn leave(&mut self, id: ConnectionId) {
+        self.end_turn(id);
+        if let Some(member) = self.members.remove(&id) {
+            self.in_flight -= u64::from(member.flight.in_flight);
+            self.waiting.remove(&place(id, &member));
+        }
+    }
+
+    /// A member has this flight now.
+    pub(super) fn set(&mut self, id: ConnectionId, flight: Flight) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let before = core::mem::replace(&mut member.flight, flight);
+        self.in_flight = self.in_flight - u64::from(before.in_flight) + u64::from(flight.in_flight);
+        let seen = news(&before, &flight);
+        if seen.fates() == 0 {
+            return;
+        }
+        if member.seen_with_all.fates() == 0 {
+            self.heard.push(id);
+        }
+        let fates = member.seen.fates();
+        member.seen.add(&seen);
+        member.seen_with_all.add(&seen);
+        if member.window.is_past_half(fates, member.seen.fates()) {
+            member.seen.queue = seen.queue;
+        }
+        let trip = flight.min_rtt.as_secs_f64();
+        if member.window.is_due(member.seen.fates()) {
+            member.window.judge(&member.seen, trip, flight.in_flight.into());
+            member.window.grow_to(path_of(&flight));
+            member.seen = Seen::NOTHING;
+        }
+        if trip > 0.0 {
+            self.least_trip = self.least_trip.min(trip);
+        }
+        let fates = self.fates;
+        self.fates += seen.fates();
+        if self.window.is_past_half(fates, self.fates) {
+            for id in &self.heard {
+                let member = self.members.get_mut(id);
+                member.into_iter().for_each(|member| member.seen_with_all.queue = f64::INFINITY);
+            }
+        }
+        self.unweighed += seen.fates();
+        if self.window.is_due(self.fates) {
+            self.judge();
+        }
+    }
+
+    /// Judges a round by what those in the middle saw.
+    fn judge(&mut self) {
+        let mut all = Seen::NOTHING;
+        let (mut queues, mut trips, mut paths) = (Vec::new(), Vec::new(), Vec::new());
+        for id in self.heard.drain(..) {
+            let Some(member) = self.members.get_mut(&id) else { continue };
+            let seen = core::mem::replace(&mut member.seen_with_all, Seen::NOTHING);
+            all.add(&seen);
+            queues.extend(Some(seen.queue).filter(|queue| queue.is_finite()));
+            trips.push(member.flight.min_rtt.as_secs_f64());
+            paths.extend(Some(path_of(&member.flight)).filter(|&path| path > 0.0));
+        }
+        self.trip = middle(trips).unwrap_or(self.trip);
+        all.queue = middle(queues).unwrap_or(f64::INFINITY);
+        if !self.window.has_met_queue() && self.least_trip.is_finite() {
+            // Who begins in a queue takes it for the path: others have begun before it stood.
+            all.queue = all.queue.max(self.trip - self.least_trip);
+        }
+        if !self.waiting.is_empty() {
+            self.window.on_short();
+        }
+        self.window.judge(&all, self.trip, self.in_flight);
+        self.window.grow_to(middle(paths).unwrap_or(0.0));
+        self.fates = 0;
+        // So that it costs little for each datagram, however many there are.
+        if self.unweighed >= self.members.len() as u64 {
+            self.unweighed = 0;
+            self.set_weights();
+        }
+    }
+
+    /// Who has the least left is served somewhat more.
+    fn set_weights(&mut self) {
+        let mut left: Vec<_> = self.members.iter().map(|(&id, it)| (it.left, id)).collect();
+        left.sort_unstable();
+        let (first, last) = WEIGHTS;
+        let step = (first - last) / (left.len().max(2) - 1) as f64;
+        for (rank, (_, id)) in left.into_iter().enumerate() {
+            if let Some(member) = self.members.get_mut(&id) {
+                member.weight = first - step * rank as f64;
+            }
+        }
+    }
+
+    /// Whether a member may send a slice now.
+    pub(super) fn is_open_to(&mut self, now: Instant, id: ConnectionId) -> bool {
+        if !self.has_own_room(id) {
+            return false;
+        }
+        match self.turn {
+            Some((holder, _)) => holder == id,
+            None => self.waiting.is_empty() && self.has_room(now, 1.0),
+        }
+    }
+
+    /// Whether its own window lets a member send.
+    fn has_own_room(&mut self, id: ConnectionId) -> bool {
+        let Some(member) = self.members.get_mut(&id) else { return true };
+        let has_room = member.window.has_room(member.flight.in_flight.into(), 1.0);
+        if !has_room {
+            member.window.on_short();
+        }
+        has_room
+    }
+
+    /// Whether the window and the pace have room for so many datagrams.
+    fn has_room(&self, now: Instant, datagrams: f64) -> bool {
+        self.window.has_room(self.in_flight, datagrams) && self.paced_at <= now
+    }
+
+    /// A member has sent a datagram.
+    pub(super) fn on_sent(&mut self, now: Instant, id: ConnectionId) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let was = place(id, member);
+        member.served += 1.0 / member.weight;
+        if self.waiting.remove(&was) {
+            self.waiting.insert(place(id, member));
+        }
+        member.flight.in_flight += 1;
+        member.window.on_sent(member.flight.in_flight.into());
+        self.in_flight += 1;
+        self.window.on_sent(self.in_flight);
+        let cost = Duration::from_secs_f64(self.trip / (PACE * self.window.size().max(1.0)));
+        self.paced_at = self.paced_at.max(now) + cost;
+        if let Some((holder, left)) = &mut self.turn
+            && *holder == id
+        {
+            *left -= 1;
+            if *left == 0 {
+                self.turn = None;
+            }
+        }
+    }
+
+    /// A member has nothing more to send in its turn.
+    pub(super) fn end_turn(&mut self, id: ConnectionId) {
+        if self.turn.is_some_and(|(holder, _)| holder == id) {
+            self.turn = None;
+        }
+    }
+
+    /// A member waits for a turn, or for acks that make room in its own window.
+    pub(super) fn wait(&mut self, id: ConnectionId, left: Left) {
+        self.end_turn(id);
+        let turn = self.turn_datagrams();
+        let has_room = self.has_own_room(id);
+        let Some(member) = self.members.get_mut(&id) else { return };
+        member.left = left.bytes;
+        if has_room && !member.waits {
+            member.waits = true;
+            // Who was away has no claim on that time.
+            member.served = member.served.max(self.served - turn);
+            self.waiting.insert(place(id, member));
+        }
+    }
+
+    fn turn_datagrams(&self) -> f64 {
+        (self.window.size() / TURNS).clamp(1.0, MAX_TURN)
+    }
+
+    /// The next one whose turn begins now.
+    pub(super) fn begin_turn(&mut self, now: Instant) -> Option<ConnectionId> {
+        let turn = self.turn_datagrams();
+        if self.turn.is_some() || self.waiting.is_empty() || !self.has_room(now, turn) {
+            return None;
+        }
+        let (_, id) = self.waiting.pop_first()?;
+        let member = self.members.get_mut(&id)?;
+        (member.waits, self.served) = (false, member.served);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 16")]
+        let turn = turn as u64;
+        self.turn = Some((id, turn));
+        Some(id)
+    }
+
+    /// When a turn begins, if nothing is heard before; `None` if an ack has to make room.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let is_awaited = self.turn.is_none() && !self.waiting.is_empty();
+        let has_room = self.window.has_room(self.in_flight, self.turn_datagrams());
+        (is_awaited && has_room).then_some(self.paced_at)
+    }
+
+    pub(super) fn check_invariants(&self) {
+        let in_flight = self.members.values().map(|it| u64::from(it.flight.in_flight)).sum::<u64>();
+        assert_eq!(self.in_flight, in_flight, "the sum over the members");
+        let waiting = self.members.iter().filter(|(_, member)| member.waits);
+        let waiting: BTreeSet<_> = waiting.map(|(&id, member)| place(id, member)).collect();
+        assert_eq!(self.waiting, waiting, "each that waits, once");
+    }
+}
+
+/// The full datagrams of a time in seconds at this rate.
+fn datagrams(bps: u64, seconds: f64) -> f64 {
+    bps as f64 * seconds / (8 * REQUEST_BYTES) as f64
+}
+
+/// What the path holds by the rate that a member's trains have shown, before any window has grown to it.
+fn path_of(flight: &Flight) -> f64 {
+    datagrams(flight.link_bps, flight.min_rtt.as_secs_f64())
+}
+
+/// What became known of a member's datagrams.
+fn news(before: &Flight, now: &Flight) -> Seen {
+    let acked = now.acked.saturating_sub(before.acked);
+    let lost = now.lost.saturating_sub(before.lost);
+    let queue = now.queue.filter(|_| acked > 0).map_or(f64::INFINITY, |it| it.as_secs_f64());
+    Seen { acked, lost, queue }
+}
+
+/// The lower one in the middle: of two it is the less.
+fn middle(mut values: Vec<f64>) -> Option<f64> {
+    let middle = values.len().checked_sub(1)? / 2;
+    Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
+}
+
+/// The place of a member among those that wait: who was served least is first.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+fn place(id: ConnectionId, member: &Member) -> (u64, ConnectionId) {
+    ((member.served * 1024.0) as u64, id)
+}
+
+#[cfg(test)]
+mod tests {
+    use slotmap::SlotMap;
+
+    use super::*;
+
+    const TRIP: Duration = Duration::from_millis(50);
+
+    fn flight(in_flight: u32, acked: u64, lost: u64, queue_ms: u64) -> Flight {
+        let queue = Some(Duration::from_millis(queue_ms));
+        Flight { in_flight, acked, lost, rtt: TRIP, min_rtt: TRIP, queue, link_bps: 0 }
+    }
+
+    fn ids(count: usize) -> Vec<ConnectionId> {
+        let mut slots = SlotMap::new();
+        (0..count).map(|n| ConnectionId::new(0, slots.insert(n))).collect()
+    }
+
+    /// Each has `left` bytes, and nothing in flight.
+    fn ensemble(ids: &[ConnectionId], bps: u64) -> Ensemble {
+        let mut ensemble = Ensemble::new();
+        for &id in ids {
+            ensemble.join(id, flight(0, 0, 0, 0), bps);
+        }
+        ensemble.check_invariants();
+        ensemble
+    }
+
+    /// Sends what may be sent until the window is full, and returns how many datagrams each has sent.
+    fn fill(ensemble: &mut Ensemble, ids: &[ConnectionId], left: &[u64]) -> Vec<u32> {
+        let mut sent = alloc::vec![0; ids.len()];
+        let wait = |ensemble: &mut Ensemble, n: usize| {
+            ensemble.wait(ids[n], Left { bytes: left[n], link_bps: None });
+        };
+        (0..ids.len()).for_each(|n| wait(ensemble, n));
+        let mut now = Instant::from_millis(1);
+        while let Some(at) = ensemble.poll_timeout() {
+            now = now.max(at);
+            let id = ensemble.begin_turn(now).unwrap();
+            let n = ids.iter().position(|&other| other == id).unwrap();
+            while ensemble.is_open_to(now, id) {
+                ensemble.on_sent(now, id);
+                sent[n] += 1;
+                if !ensemble.turn.is_some_and(|(holder, _)| holder == id) {
+                    break;
+                }
+            }
+            wait(ensemble, n);
+            ensemble.check_invariants();
+        }
+        sent
+    }
+
+    #[test]
+    fn first_flights_do_not_add_up() {
+        let ids = ids(8);
+        // 20 datagrams of a train, and 104 that 20 Mbit/s send in a round trip.
+        let mut all = ensemble(&ids, 20_000_000);
+        let sent = fill(&mut all, &ids, &[1 << 20; 8]);
+        let sum = sent.iter().sum::<u32>();
+        assert!((110..=130).contains(&sum), "what one would send alone: {sent:?}");
+        assert!(sent.iter().all(|sent| (5..=31).contains(sent)), "each has its share: {sent:?}");
+    }
+
+    #[test]
+    fn who_has_less_left_is_served_more_and_nobody_by_more_than_three_times() {
+        let ids = ids(2);
+        let mut two = ensemble(&ids, 20_000_000);
+        let (mut sent, mut acked) = ([0; 2], [0; 2]);
+        for _ in 0..40 {
+            let more = fill(&mut two, &ids, &[1 << 20, 2 << 20]);
+            for n in 0..2 {
+                sent[n] += more[n];
+                acked[n] += u64::from(more[n]);
+                two.set(ids[n], flight(0, acked[n], 0, 8));
+            }
+            two.check_invariants();
+        }
+        let ratio = f64::from(sent[0]) / f64::from(sent[1]);
+        assert!((2.0..=3.1).contains(&ratio), "{sent:?}");
+    }
+
+    /// Of two one sees a queue that the other does not: it has a link of its own, or lies.
+    #[test]
+    fn a_queue_that_only_one_of_two_sees_shrinks_its_own_window_alone() {
+        let ids = ids(2);
+        let mut two = ensemble(&ids, 20_000_000);
+        let (before, mut acked) = (two.window.size(), [0; 2]);
+        for _ in 0..20 {
+            let more = fill(&mut two, &ids, &[1 << 20; 2]);
+            for n in 0..2 {
+                acked[n] += u64::from(more[n]);
+                two.set(ids[n], flight(0, acked[n], 0, 100 * n as u64));
+            }
+        }
+        assert!(two.window.size() >= before, "{} {before}", two.window.size());
+        let own = |n: usize| two.members[&ids[n]].window.size();
+        assert!(own(0) > 4.0 * own(1), "{} {}", own(0), own(1));
+    }
+
+    #[test]
+    fn who_leaves_in_its_turn_leaves_nothing_behind() {
+        let ids = ids(3);
+        let mut three = ensemble(&ids, 20_000_000);
+        let now = Instant::from_millis(1);
+        for &id in &ids {
+            three.wait(id, Left { bytes: 1, link_bps: None });
+        }
+        let first = three.begin_turn(now).unwrap();
+        three.on_sent(now, first);
+        three.leave(first);
+        three.check_invariants();
+        assert_ne!(three.begin_turn(now.max(three.paced_at)), None);
+        ids.iter().for_each(|&id| three.leave(id));
+        three.check_invariants();
+        assert!(three.is_empty() && three.in_flight == 0 && three.poll_timeout().is_none());
+    }
+}

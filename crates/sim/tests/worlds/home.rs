@@ -1,0 +1,132 @@
+//! Several clients at one address: players behind one access, those of a provider's NAT, and one that lies.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use haulier_proto::Instant;
+use haulier_proto::connection::{Block, ConnectionConfig};
+use haulier_sim::hosts::{ClientHost, Keyed, Script, ServerHost, configs};
+use haulier_sim::{Access, HostId, LinkConfig, Rng, SegmentId, World, address};
+
+const SEED: u64 = 0x5eed_0033;
+
+const BYTES: usize = 1 << 20;
+
+/// Clients of one server.
+struct Street {
+    world: World,
+    clients: Vec<HostId<ClientHost>>,
+}
+
+impl Street {
+    fn new(bytes: usize) -> Self {
+        println!("seed {SEED:#x}");
+        let mut world = World::new(SEED);
+        let (server, _) = configs(Keyed::Secret, ConnectionConfig::default());
+        let block = Block::new(1, Rng::stream(SEED, 1).bytes(bytes));
+        let mut host = ServerHost::giving(block, server, SEED);
+        host.is_checked = true;
+        world.add(host, address(1), &Access::default());
+        Self { world, clients: Vec::new() }
+    }
+
+    fn access(&mut self, mbit: u64, delay_ms: u64, queue: u64) -> SegmentId {
+        let link = LinkConfig::new(mbit * 1_000_000, Duration::from_millis(delay_ms));
+        self.world.add_segment(&Access::from(link.with_queue(queue)))
+    }
+
+    /// One more client behind this access, at this address, that joins 2 ms after the one before.
+    fn join(&mut self, at: u32, segment: SegmentId) {
+        let n = self.clients.len() as u64;
+        let (_, client) = configs(Keyed::Secret, ConnectionConfig::default());
+        let starts = Instant::from_millis(2 * n);
+        let host = ClientHost::new(Script::idle().leaving_after(1), client, starts, SEED + n);
+        let port = 10_000 + u16::try_from(n).unwrap();
+        let at = SocketAddr::new(address(at).ip(), port);
+        self.clients.push(self.world.add_behind(host, at, segment));
+    }
+
+    /// When each has its block, in seconds; after a minute what is missing is infinite.
+    fn times(&mut self) -> Vec<f64> {
+        let clients = self.clients.clone();
+        let has = |world: &World, id| world.host::<ClientHost>(id).app.received.first().copied();
+        let end = Instant::from_millis(60_000);
+        self.world.run_until(end, |world| clients.iter().all(|&id| has(world, id).is_some()));
+        let at = |&id| has(&self.world, id).map_or(f64::INFINITY, |at| at.as_nanos() as f64 / 1e9);
+        clients.iter().map(at).collect()
+    }
+}
+
+fn last(times: &[f64]) -> f64 {
+    times.iter().copied().fold(0.0, f64::max)
+}
+
+/// Ten and fifty joins at once behind one access. When each found out alone what the access has, they lost 14
+/// and 36 %, and the last was done after 1.25 and 1.48 times what the access takes for all.
+#[test]
+fn players_behind_one_access_share_it_and_lose_next_to_nothing() {
+    let cells =
+        [(10, BYTES, 10, 25, 0.01), (20, 2 * BYTES, 50, 15, 0.03), (50, BYTES / 4, 5, 30, 0.06)];
+    for (clients, bytes, mbit, delay_ms, most) in cells {
+        let mut street = Street::new(bytes);
+        let home = street.access(mbit, delay_ms, 64 << 10);
+        (0..clients).for_each(|_| street.join(2, home));
+        let times = street.times();
+        let limit = f64::from(clients) * bytes as f64 * 8.0 * 1.055 / (mbit as f64 * 1e6);
+        let rates: Vec<f64> = times.iter().map(|time| 1.0 / time).collect();
+        let (sum, squares) = rates.iter().fold((0.0, 0.0), |(s, q), r| (s + r, q + r * r));
+        let jain = sum * sum / f64::from(clients) / squares;
+        let mean = times.iter().sum::<f64>() / f64::from(clients);
+        let stats = street.world.links(home).1.stats();
+        let dropped = stats.dropped_bytes as f64 / stats.offered_bytes as f64;
+        let last = last(&times);
+        println!(
+            "{clients}: {dropped:.4} dropped, {last:.2} of {limit:.2} s, {mean:.2}, {jain:.3}"
+        );
+        assert!(dropped < most, "{dropped}");
+        assert!(last < 1.1 * limit, "{last} of {limit}");
+        assert!(mean < 0.9 * last && jain > 0.95, "{mean} {jain}");
+    }
+}
+
+/// Behind a provider's NAT each has a link of its own: a slow one, whose queue is full all the time, slows
+/// down no fast one, and fast ones do not share what they do not share. What they pay for beginning at once
+/// is some round trips, in which the window grows to hold all of them.
+#[test]
+fn those_with_links_of_their_own_at_one_address_are_not_slowed_down() {
+    let alone = |mbit| {
+        let mut street = Street::new(BYTES);
+        let access = street.access(mbit, 20, 128 << 10);
+        street.join(2, access);
+        street.times()[0]
+    };
+    let mut street = Street::new(BYTES);
+    let rates = [2, 50, 50, 2, 50, 50];
+    for mbit in rates {
+        let access = street.access(mbit, 20, 128 << 10);
+        street.join(2, access);
+    }
+    let times = street.times();
+    for (mbit, took) in rates.into_iter().zip(times) {
+        let limit = alone(mbit);
+        println!("{mbit} Mbit/s: {took:.3}, alone {limit:.3}");
+        let trips = 6.0 * 0.04;
+        assert!(took < 1.1 * limit + trips, "{took} of {limit}");
+    }
+}
+
+/// One of three at an address hears everything and says nothing any more, so that what it was sent stays in
+/// flight: the others have the access to themselves.
+#[test]
+fn one_that_does_not_answer_keeps_nobody_waiting() {
+    let mut street = Street::new(BYTES);
+    let home = street.access(10, 25, 64 << 10);
+    (0..3).for_each(|_| street.join(2, home));
+    street.world.run_to(Instant::from_millis(200));
+    let liar = street.clients.remove(0);
+    street.world.act(liar, |host, _| host.is_frozen = true);
+    let took = last(&street.times());
+    let limit = 2.0 * BYTES as f64 * 8.0 * 1.055 / 10e6;
+    println!("{took:.2} of {limit:.2} s");
+    assert!(took < 1.25 * limit + 0.2, "{took} of {limit}");
+}
