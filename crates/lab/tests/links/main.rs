@@ -1,4 +1,4 @@
-//! What transfers leave to each other, to TCP and to a game; odd, recorded and disordered links; the grid's
+//! What transfers leave to each other, to TCP and to a game; odd, short, recorded and disordered links; the grid's
 //! figures. One program, so that its tests keep every core busy and are linked once.
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
@@ -9,4 +9,5 @@ mod harm;
 mod odd_links;
 mod recorded;
 mod share;
+mod short_queues;
 mod transfers;

@@ -26,7 +26,7 @@ use super::recalled::Recalled;
 use super::silence::Silence;
 use super::trains::Trains;
 use super::tuning::near::is_fast;
-use super::tuning::rate_finder::TRAIN_ABOVE;
+use super::tuning::rate_finder::{TRAIN_ABOVE, TRAINLESS_AFTER};
 use super::tuning::silence::MAX_COUNTED_LOST;
 use super::tuning::{FULL_PACKET, TICK, flow};
 use super::units::{Bytes, Rate, Span};
@@ -343,6 +343,9 @@ impl Sender {
             && self.pacing.poll_train(now)
         {
             self.trains.restart();
+        }
+        if self.acked > TRAINLESS_AFTER && !self.trains.is_running() {
+            self.bottleneck.do_without_trains();
         }
     }
 
