@@ -1,4 +1,4 @@
-//! Queues that hold fewer packets than a train needs to show a rate: a transfer has to find one by other means.
+//! Queues that hold fewer packets than a train needs to show a rate: one has to be found by other means.
 //!
 //! Each test prints what it found.
 

@@ -111,8 +111,8 @@ impl RateFinder {
         self.is_at_least
     }
 
-    /// No train of the start gave a rate. From now on shorter ones may, and what arrives of anything else is a
-    /// lower bound: a guess is only ever reduced, so a transfer must not depend on trains for ever.
+    /// No train of the start gave a rate. From now on shorter ones may, and what arrives of anything else is
+    /// a lower bound: a guess is only ever reduced, so a transfer must not depend on trains for ever.
     pub(crate) const fn do_without_trains(&mut self) {
         self.is_trainless = true;
     }
@@ -391,8 +391,8 @@ struct Train {
 impl Train {
     /// The train whose last arrival is sample `end`. The rate is the smaller of those of the whole train and
     /// of its last half: a token bucket may have passed the first half at once, and jitter may have
-    /// compressed the last. Fewer than `min` arrivals are none. On a fast link, where half of a train arrives within the time that clocks tell
-    /// apart, it is that of the whole.
+    /// compressed the last. On a fast link, where half of a train arrives within the time that clocks tell
+    /// apart, it is that of the whole. Fewer than `min` arrivals are no train.
     fn ending(samples: &Samples, end: usize, min: usize, is_fast: bool) -> Option<Self> {
         let samples = samples.all();
         let last = samples.get(end)?;

@@ -33,6 +33,7 @@ use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 use crate::time::earliest;
 use crate::transit::{Acked, ArrivalsFrame, ChunkAt, Fate, Ledger, Modelled, Symbol};
+use crate::urgency::Urgency;
 
 /// What a server's connections share, and take in turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +104,7 @@ impl Sender {
             ),
             bottleneck: Bottleneck::new(known.rate, config.first_number).recalling(Bytes(queue)),
             loss: known.loss,
-            pacing: Pacing::new(floor, known.rate),
+            pacing: Pacing::new(floor, known.rate).at_least(known.is_least),
             limit: Limit::new(config.max_rate_bps),
             delivered: Delivered::new(if is_own { known.proven } else { Proven::NOTHING }),
             recalled: (!is_own && known.rate.is_some()).then(recalled),
@@ -139,9 +140,12 @@ impl Sender {
     }
 
     /// The measured rate and loss of the path.
-    pub(crate) const fn known(&self) -> Known {
+    pub(crate) fn known(&self) -> Known {
+        let rate = self.bottleneck.rate();
+        let least = self.pacing.least_rate().filter(|_| rate.is_none());
         Known {
-            rate: self.bottleneck.rate(),
+            rate: rate.or(least),
+            is_least: least.is_some(),
             proven: self.delivered.proven(),
             queue_bytes: self.bottleneck.queue_seen().saturating_u32(),
             loss: self.loss,
@@ -344,7 +348,8 @@ impl Sender {
         {
             self.trains.restart();
         }
-        if self.acked > TRAINLESS_AFTER && !self.trains.is_running() {
+        let is_alone = self.config.urgency == Urgency::LoadScreen;
+        if is_alone && self.acked > TRAINLESS_AFTER && !self.trains.is_running() {
             self.bottleneck.do_without_trains();
         }
     }
@@ -365,7 +370,8 @@ impl Sender {
         let is_faster = |rate: &Rate| known.is_none_or(|known| *rate > TRAIN_ABOVE * known);
         if let Some(rate) = bottleneck.rate().filter(is_faster) {
             let has_short_ticks = bottleneck.is_near() && is_fast(rate, self.packet);
-            if has_short_ticks || known.is_some() && pacing.is_modelled() {
+            let is_beside_game = self.config.urgency == Urgency::DuringPlay;
+            if has_short_ticks || is_beside_game || known.is_some() && pacing.is_modelled() {
                 // What waits for the queue to drain at a lower rate, or for a guess's tick, has waited.
                 self.resume_at = self.resume_at.min(self.now);
             }

@@ -114,7 +114,7 @@ impl Sender {
     }
 
     /// Sets the initial rate, as measured on the reverse path.
-    pub(crate) const fn set_hint(&mut self, rate: Rate) {
+    pub(crate) fn set_hint(&mut self, rate: Rate) {
         self.pacing.set_hint(rate);
         if let Some(recalled) = &mut self.recalled {
             recalled.set_hint(rate);
