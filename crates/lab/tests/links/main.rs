@@ -1,5 +1,6 @@
-//! What transfers leave to each other, to TCP and to a game; odd, recorded and disordered links, and those with
-//! short queues; the grid's figures. One program, so that its tests keep every core busy and are linked once.
+//! What transfers leave to each other, to TCP and to a game; odd, recorded and disordered links, and those
+//! with short queues; the grid's figures. One program, so that its tests keep every core busy and are
+//! linked once.
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 

@@ -51,9 +51,9 @@ fn the_next_block_begins_with_what_the_path_showed() {
     assert!(first < Duration::from_millis(350) && last < Duration::from_millis(200), "{took:?}");
 }
 
-/// On an idle link a block takes at most twice as long as if nothing else mattered, from the first on: it took
-/// 1.8 s over fiber, where a load screen's takes 0.05, because the rate began at 400 kbit/s and grew by a
-/// seventh in each round.
+/// On an idle link a block takes at most twice as long as if nothing else mattered, from the first on: it
+/// took 1.8 s over fiber, where a load screen's takes 0.05, because the rate began at 400 kbit/s and grew
+/// by a seventh in each round.
 #[test]
 fn an_idle_link_is_used_as_soon_as_by_a_load_screen() {
     for (mbit, rtt_ms) in [(100, 20), (50, 40), (40, 60), (200, 10), (20, 30)] {

@@ -33,7 +33,8 @@ pub(super) struct BesideGame {
     queued: u32,
     /// No queue was seen yet.
     is_new: bool,
-    /// Slices of a train that may go at once: none is known, one has begun, it has shown the rate of the link.
+    /// Slices of a train that may go at once: none is known, one has begun, it has shown the rate of the
+    /// link.
     train: usize,
     has_begun: bool,
     is_trained: bool,
@@ -63,8 +64,8 @@ impl BesideGame {
         }
     }
 
-    /// The way back has this rate, and that to the peer is seldom slower. If a game's packet need not wait for
-    /// long behind a train there, it shows the rate within a round trip.
+    /// The way back has this rate, and that to the peer is seldom slower. If a game's packet need not wait
+    /// for long behind a train there, it shows the rate within a round trip.
     pub(super) fn set_hint(&mut self, hint: Rate) {
         if !self.has_begun {
             let slices = (hint * MAX_TRAIN).in_units_of(FULL_PACKET);
@@ -111,8 +112,8 @@ impl BesideGame {
         self.flow.round.arrivals >= arrivals && lasts >= MIN_ROUND
     }
 
-    /// Whether the rate may double from round to round: on a path so short a queue shows before it is long, and
-    /// up to its share of a rate that was just measured there is none.
+    /// Whether the rate may double from round to round: on a path so short a queue shows before it is long,
+    /// and up to its share of a rate that was just measured there is none.
     fn is_steep(&self, rtt: Span) -> bool {
         self.is_new && (rtt < NEAR || self.is_trained)
     }
