@@ -7,6 +7,7 @@
 mod disorder;
 mod grid;
 mod harm;
+mod jitter;
 mod odd_links;
 mod recorded;
 mod share;
