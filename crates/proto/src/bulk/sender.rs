@@ -88,6 +88,8 @@ pub(crate) struct Sender {
     now: Instant,
     /// The number after the last datagram sent.
     next_number: u64,
+    /// Datagrams below this number went another way: what became of them says nothing of this path.
+    path_from: u64,
     stats: SenderStats,
 }
 
@@ -128,6 +130,7 @@ impl Sender {
             has_failed: false,
             now,
             next_number: config.first_number,
+            path_from: config.first_number,
             stats: SenderStats::default(),
             config,
         };
@@ -296,7 +299,9 @@ impl Sender {
         self.set_stale();
         self.news += 1;
         let bytes = Bytes(acked.datagram.wire_bytes());
-        self.delivered.on_acked(bytes);
+        if acked.datagram.number >= self.path_from {
+            self.delivered.on_acked(bytes);
+        }
         self.bottleneck.on_acked(acked.datagram.number, bytes);
         if matches!(acked.before, Fate::Lost | Fate::GivenUp) {
             self.loss.on_late();
