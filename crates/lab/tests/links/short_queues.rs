@@ -11,8 +11,8 @@ use haulier_proto::connection::Block;
 use haulier_sim::{Access, CoDel, LinkConfig, Loss, Probability, Rng};
 
 /// 45 Mbit/s, 2.4 ms, CoDel over six packets, and a way up of a part of the rate through as many. Trains got
-/// six packets through, of eight that a rate takes, so the guess was halved down to the floor and kept: 4 MiB
-/// took two minutes on 23 of these 30 links, where L is 0.77 s.
+/// six packets through, of eight that a rate takes, so the guess was halved down to the floor and kept: 39 of
+/// these 90 joins had not ended after 60 s, where L is 0.77 s.
 #[test]
 fn a_queue_of_six_packets_and_a_thin_way_up() {
     let block = Block::new(1, Rng::stream(1, 92).bytes(4 << 20));
