@@ -74,6 +74,13 @@ impl JoinLink {
         Self::all().into_iter().find(|link| link.name == name)
     }
 
+    /// A link of any other kind, of which the limit is that of its rate or of its record.
+    pub fn of(name: &'static str, access: impl Into<Access>) -> Self {
+        let access = access.into();
+        let rate_bps = access.down.rate_bps;
+        Self { name, notes: Vec::new(), access, rate_bps }
+    }
+
     /// Its access: a record begins anywhere, by the seed.
     pub(super) fn access(&self, seed: u64) -> Access {
         let Access { up, down } = &self.access;

@@ -94,6 +94,11 @@ impl Bottleneck {
         self.finder.rate()
     }
 
+    /// No train of the start gave a rate.
+    pub(crate) const fn do_without_trains(&mut self) {
+        self.finder.do_without_trains();
+    }
+
     /// When the queue will be empty if nothing more is sent.
     pub(crate) const fn idle_at(&self) -> Span {
         self.idle_at

@@ -25,6 +25,8 @@ pub(crate) enum Trust {
 pub(crate) struct Known {
     /// From the arrival times that the receiver reported.
     pub(crate) rate: Option<Rate>,
+    /// It was used without any queue, beside a game: the path may have much more.
+    pub(crate) is_least: bool,
     /// What the path was seen to deliver, by the sender's own clock.
     pub(crate) proven: Proven,
     /// Bytes that its queue was seen to hold, believed by the same connection only.
@@ -37,6 +39,7 @@ pub(crate) struct Known {
 impl Known {
     pub(crate) const NOTHING: Self = Self {
         rate: None,
+        is_least: false,
         proven: Proven::NOTHING,
         queue_bytes: 0,
         loss: LossEstimate::new(),

@@ -13,8 +13,8 @@ use super::tuning::FULL_PACKET;
 use super::tuning::near::{FASTER, is_fast};
 use super::tuning::rate_finder::{
     AT_ONCE, CLEAR, FOLLOWED, LONG_TRAIN, MAX_USUAL, MIN_DISORDERED, MIN_TRAIN, POLICED_AFTER,
-    PROVISIONAL, QUEUED, RATES, SMALLER, SOON, SQUEEZED, SURE, TRAIN_ABOVE, TRAIN_BELOW,
-    TRAIN_SPAN, USED, WINDOW, WINDOW_ARRIVALS,
+    PROVISIONAL, QUEUED, RATES, SHORT_TRAIN, SMALLER, SOON, SQUEEZED, SURE, TRAIN_ABOVE,
+    TRAIN_BELOW, TRAIN_SPAN, USED, WINDOW, WINDOW_ARRIVALS,
 };
 use super::tuning::samples::{HELD_UP, TOGETHER, UNQUEUED};
 use super::tuning::upward::{SETTLED, STEP};
@@ -46,6 +46,8 @@ pub(crate) struct RateFinder {
     /// The first train arrived at once on a near path: the link is at least that fast, and perhaps much
     /// faster.
     is_at_least: bool,
+    /// No train of the start gave a rate: the queue is too short for one, or others keep it full.
+    is_trainless: bool,
 }
 
 impl RateFinder {
@@ -65,6 +67,7 @@ impl RateFinder {
             raised_at: Span::ZERO,
             held_up: Span::ZERO,
             is_at_least: false,
+            is_trainless: false,
         }
     }
 
@@ -108,6 +111,12 @@ impl RateFinder {
         self.is_at_least
     }
 
+    /// No train of the start gave a rate. From now on shorter ones may, and what arrives of anything else is
+    /// a lower bound: a guess is only ever reduced, so a transfer must not depend on trains for ever.
+    pub(crate) const fn do_without_trains(&mut self) {
+        self.is_trainless = true;
+    }
+
     /// The link is tried at this rate, at least what it has.
     pub(crate) fn try_rate(&mut self, rate: Rate) {
         self.set(rate);
@@ -147,7 +156,11 @@ impl RateFinder {
             return self.measure_disordered_train(samples);
         }
         let all = samples.all();
-        let new = all.len().saturating_sub(count);
+        let (new, min) = match self.rate {
+            // Those that arrived before are looked at again.
+            None if self.is_trainless => (0, SHORT_TRAIN),
+            _ => (all.len().saturating_sub(count), MIN_TRAIN),
+        };
         // Those that arrived at once with the newest of before have waited for what arrives now.
         let last = new.checked_sub(1).and_then(|last| all.get(last));
         let is_same = |sample: &&Sample| last.is_some_and(|last| last.at - sample.at < TOGETHER);
@@ -157,7 +170,7 @@ impl RateFinder {
                 self.measure_batch(samples, end);
             }
             let is_fast = self.is_near && self.rate.is_some_and(|rate| is_fast(rate, self.packet));
-            let Some(train) = Train::ending(samples, end, is_fast) else { continue };
+            let Some(train) = Train::ending(samples, end, min, is_fast) else { continue };
             let waits = train.is_at_once && !self.is_near;
             if !if waits { is_followed(all, end, new) } else { end >= new } {
                 continue;
@@ -287,8 +300,8 @@ impl RateFinder {
         self.held_up = 2.0 * window.envelope.noise;
         match self.rate {
             None if is_squeezed => self.set(min),
-            // Where arrivals are in order a train says more, and a guess has brakes.
-            None if !samples.is_overtaken() => {}
+            // Where arrivals are in order a train says more, if one gets through, and a guess has brakes.
+            None if !samples.is_overtaken() && !self.is_trainless => {}
             None if last.received - first.received < SURE * (last.passed - first.passed) => {}
             None => {
                 (self.doubt, self.raised_at) = (1.0, now);
@@ -379,8 +392,8 @@ impl Train {
     /// The train whose last arrival is sample `end`. The rate is the smaller of those of the whole train and
     /// of its last half: a token bucket may have passed the first half at once, and jitter may have
     /// compressed the last. On a fast link, where half of a train arrives within the time that clocks tell
-    /// apart, it is that of the whole.
-    fn ending(samples: &Samples, end: usize, is_fast: bool) -> Option<Self> {
+    /// apart, it is that of the whole. Fewer than `min` arrivals are no train.
+    fn ending(samples: &Samples, end: usize, min: usize, is_fast: bool) -> Option<Self> {
         let samples = samples.all();
         let last = samples.get(end)?;
         // A train is judged when it is complete, or at the newest sample.
@@ -389,7 +402,7 @@ impl Train {
         }
         let arrivals = samples.iter().take(end + 1).rev();
         let arrivals = arrivals.take_while(|sample| last.sent - sample.sent < TRAIN_SPAN).count();
-        if arrivals < MIN_TRAIN {
+        if arrivals < min {
             return None;
         }
         // On fast links hardly any is lost behind the bottleneck, and what goes at once is more than a queue

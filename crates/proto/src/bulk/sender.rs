@@ -26,13 +26,14 @@ use super::recalled::Recalled;
 use super::silence::Silence;
 use super::trains::Trains;
 use super::tuning::near::is_fast;
-use super::tuning::rate_finder::TRAIN_ABOVE;
+use super::tuning::rate_finder::{TRAIN_ABOVE, TRAINLESS_AFTER};
 use super::tuning::silence::MAX_COUNTED_LOST;
 use super::tuning::{FULL_PACKET, TICK, flow};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 use crate::time::earliest;
 use crate::transit::{Acked, ArrivalsFrame, ChunkAt, Fate, Ledger, Modelled, Symbol};
+use crate::urgency::Urgency;
 
 /// What a server's connections share, and take in turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +89,8 @@ pub(crate) struct Sender {
     now: Instant,
     /// The number after the last datagram sent.
     next_number: u64,
+    /// Datagrams below this number went another way: what became of them says nothing of this path.
+    path_from: u64,
     stats: SenderStats,
 }
 
@@ -104,7 +107,7 @@ impl Sender {
             ),
             bottleneck: Bottleneck::new(known.rate, config.first_number).recalling(Bytes(queue)),
             loss: known.loss,
-            pacing: Pacing::new(floor, known.rate),
+            pacing: Pacing::new(floor, known.rate).at_least(known.is_least),
             limit: Limit::new(config.max_rate_bps),
             delivered: Delivered::new(if is_own { known.proven } else { Proven::NOTHING }),
             recalled: (!is_own && known.rate.is_some()).then(recalled),
@@ -129,6 +132,7 @@ impl Sender {
             has_failed: false,
             now,
             next_number: config.first_number,
+            path_from: config.first_number,
             stats: SenderStats::default(),
             config,
         };
@@ -141,9 +145,12 @@ impl Sender {
     }
 
     /// The measured rate and loss of the path.
-    pub(crate) const fn known(&self) -> Known {
+    pub(crate) fn known(&self) -> Known {
+        let rate = self.bottleneck.rate();
+        let least = self.pacing.least_rate().filter(|_| rate.is_none());
         Known {
-            rate: self.bottleneck.rate(),
+            rate: rate.or(least),
+            is_least: least.is_some(),
             proven: self.delivered.proven(),
             queue_bytes: self.bottleneck.queue_seen().saturating_u32(),
             loss: self.loss,
@@ -294,7 +301,9 @@ impl Sender {
         self.set_stale();
         self.news += 1;
         let bytes = Bytes(acked.datagram.wire_bytes());
-        self.delivered.on_acked(bytes);
+        if acked.datagram.number >= self.path_from {
+            self.delivered.on_acked(bytes);
+        }
         self.bottleneck.on_acked(acked.datagram.number, bytes);
         if matches!(acked.before, Fate::Lost | Fate::GivenUp) {
             self.loss.on_late();
@@ -346,6 +355,10 @@ impl Sender {
         {
             self.trains.restart();
         }
+        let is_alone = self.config.urgency == Urgency::LoadScreen;
+        if is_alone && self.acked > TRAINLESS_AFTER && !self.trains.is_running() {
+            self.bottleneck.do_without_trains();
+        }
     }
 
     /// The peer reported when datagrams arrived. Called after the ack of these datagrams.
@@ -364,7 +377,8 @@ impl Sender {
         let is_faster = |rate: &Rate| known.is_none_or(|known| *rate > TRAIN_ABOVE * known);
         if let Some(rate) = bottleneck.rate().filter(is_faster) {
             let has_short_ticks = bottleneck.is_near() && is_fast(rate, self.packet);
-            if has_short_ticks || known.is_some() && pacing.is_modelled() {
+            let is_beside_game = self.config.urgency == Urgency::DuringPlay;
+            if has_short_ticks || is_beside_game || known.is_some() && pacing.is_modelled() {
                 // What waits for the queue to drain at a lower rate, or for a guess's tick, has waited.
                 self.resume_at = self.resume_at.min(self.now);
             }

@@ -336,6 +336,13 @@ pub(super) mod rate_finder {
     /// The minimum arrivals of a train that give a rate.
     pub(crate) const MIN_TRAIN: usize = 8;
 
+    /// Acknowledged slices after which the trains of a start have failed if there is no rate: a queue that
+    /// holds few packets drops the rest of them.
+    pub(crate) const TRAINLESS_AFTER: usize = 32;
+
+    /// The minimum arrivals of a train that give a rate then. Of three, jitter would be most of it.
+    pub(crate) const SHORT_TRAIN: usize = 4;
+
     /// The minimum arrivals of a train that may raise a known rate.
     pub(crate) const LONG_TRAIN: usize = 14;
 

@@ -4,10 +4,19 @@
 //! Routers on the way clear the field, drop what has it, or mark everything. The invariant: more than a test
 //! flight is marked only while the peer's counts agree with what it acknowledges.
 
+use core::time::Duration;
+
+use crate::Instant;
 use crate::transit::EcnCounts;
 
 /// Datagrams that are marked before the first of them is acknowledged (RFC 9000, A.4).
 const TEST_FLIGHT: u8 = 10;
+
+/// A path that marks so many datagrams in succession, for so many round trips and so long, marks
+/// everything: in that time a sender that obeys has emptied any queue of its own many times over.
+const ALL_MARKED: u8 = 64;
+const ALL_MARKED_RTTS: u32 = 16;
+const ALL_MARKED_FOR: Duration = Duration::from_secs(1);
 
 /// What is known of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +51,10 @@ pub(super) struct EcnMarking {
     /// Datagrams marked on all paths, because the peer counts them together.
     sent: u64,
     counts: EcnCounts,
+    /// How many datagrams in succession had a mark, up to [`ALL_MARKED`], and since when, in milliseconds
+    /// that wrap: every connection has this.
+    all_marked: u8,
+    all_marked_since: u32,
 }
 
 impl EcnMarking {
@@ -49,12 +62,13 @@ impl EcnMarking {
     pub(super) const fn new(is_wanted: bool) -> Self {
         let state = if is_wanted { State::Testing { sent: 0, lost: 0 } } else { State::Failed };
         let counts = EcnCounts { ect0: 0, ect1: 0, ce: 0 };
-        Self { state, from: 0, sent: 0, counts }
+        Self { state, from: 0, sent: 0, counts, all_marked: 0, all_marked_since: 0 }
     }
 
     /// The path is another one from datagram `from` on, and is tested anew.
     pub(super) const fn restart(&mut self, is_wanted: bool, from: u64) {
         (self.state, self.from) = (Self::new(is_wanted).state, from);
+        self.all_marked = 0;
     }
 
     /// Whether to mark the next datagram.
@@ -87,8 +101,9 @@ impl EcnMarking {
         }
     }
 
-    /// An ack arrived. Returns whether a router has marked more: there is congestion.
-    pub(super) fn on_ack(&mut self, acked: AckedMarks) -> bool {
+    /// An ack arrived. Returns whether a router has marked more: there is congestion. Marks of a path that
+    /// has let none through without one say nothing yet: perhaps it marks everything.
+    pub(super) fn on_ack(&mut self, now: Instant, rtt: Duration, acked: AckedMarks) -> bool {
         let AckedMarks { counts, acked, is_newest } = acked;
         let Some(new) = counts else {
             if acked > 0 {
@@ -107,13 +122,32 @@ impl EcnMarking {
         };
         let is_each_counted = ect0.saturating_add(ce) >= acked;
         let is_invented = new.ect1 > 0 || new.ect0.saturating_add(new.ce) > self.sent;
-        let is_always_marked = new.ect0 == 0 && new.ce >= TEST_FLIGHT.into();
+        let is_always_marked = new.ect0 == 0 && new.ce >= TEST_FLIGHT.into()
+            || self.is_all_marked(now, rtt, (ect0, ce));
         self.state = match self.state {
             _ if is_invented || !is_each_counted || is_always_marked => State::Failed,
             State::Testing { .. } if new.ect0 > 0 => State::Capable,
             state => state,
         };
-        self.state != State::Failed && ce > 0
+        self.state == State::Capable && ce > 0
+    }
+
+    /// Whether all have been marked for so long that no queue explains it.
+    fn is_all_marked(&mut self, now: Instant, rtt: Duration, (ect0, ce): (u64, u64)) -> bool {
+        let millis = u32::try_from(now.since(Instant::ZERO).as_millis() & u128::from(u32::MAX));
+        let millis = millis.unwrap_or_default();
+        if ect0 > 0 {
+            self.all_marked = 0;
+        } else if ce > 0 {
+            if self.all_marked == 0 {
+                self.all_marked_since = millis;
+            }
+            let more = u8::try_from(ce).unwrap_or(u8::MAX);
+            self.all_marked = self.all_marked.saturating_add(more).min(ALL_MARKED);
+        }
+        let lasts = Duration::from_millis(millis.wrapping_sub(self.all_marked_since).into());
+        let long = ALL_MARKED_FOR.max(rtt.saturating_mul(ALL_MARKED_RTTS));
+        self.all_marked >= ALL_MARKED && lasts >= long
     }
 
     /// Datagrams that were marked.
@@ -136,6 +170,13 @@ mod tests {
         marking
     }
 
+    impl EcnMarking {
+        /// An ack at time zero.
+        fn on(&mut self, acked: AckedMarks) -> bool {
+            self.on_ack(Instant::ZERO, Duration::ZERO, acked)
+        }
+    }
+
     fn ack(ect0: u64, ect1: u64, ce: u64, acked: u64) -> AckedMarks {
         AckedMarks { counts: Some(EcnCounts { ect0, ect1, ce }), acked, is_newest: true }
     }
@@ -144,10 +185,10 @@ mod tests {
     fn ten_are_marked_until_one_is_counted() {
         let mut marking = marked(10);
         assert!(!marking.is_due(), "nothing is known yet");
-        assert!(!marking.on_ack(ack(1, 0, 0, 1)));
+        assert!(!marking.on(ack(1, 0, 0, 1)));
         assert!(marking.is_due());
-        assert!(marking.on_ack(ack(8, 0, 1, 8)), "one was marked on the way");
-        assert!(!marking.on_ack(ack(8, 0, 1, 0)), "and no more");
+        assert!(marking.on(ack(8, 0, 1, 8)), "one was marked on the way");
+        assert!(!marking.on(ack(8, 0, 1, 0)), "and no more");
         assert!(marking.is_due());
         assert!(!EcnMarking::new(false).is_due());
     }
@@ -157,7 +198,7 @@ mod tests {
         let fails = |acks: &[AckedMarks]| {
             let mut marking = marked(10);
             let is_due = acks.iter().map(|&ack| {
-                marking.on_ack(ack);
+                marking.on(ack);
                 marking.is_due()
             });
             is_due.collect::<alloc::vec::Vec<_>>()
@@ -183,7 +224,30 @@ mod tests {
         marking.restart(true, 20);
         (0..20).for_each(|number| marking.on_lost(number));
         assert!(marking.is_due(), "those went the old way");
-        marking.on_ack(ack(9, 0, 0, 1));
+        marking.on(ack(9, 0, 0, 1));
         assert_eq!((marking.state, marking.sent()), (State::Capable, 10));
+    }
+
+    /// A router that began to mark everything: no rate ends it. One datagram without a mark says that it is a
+    /// queue's doing.
+    #[test]
+    fn marks_that_never_end_end_it() {
+        let rtt = Duration::from_millis(100);
+        let after = |unmarked_at: Option<u64>| {
+            let mut marking = marked(10);
+            let (mut counts, mut congested) = ((1, 0), 0);
+            marking.on(ack(1, 0, 0, 1));
+            for n in 0..400 {
+                (0..2).for_each(|_| marking.on_sent());
+                let is_marked = unmarked_at.is_none_or(|at| n % 100 != at);
+                counts =
+                    if is_marked { (counts.0, counts.1 + 1) } else { (counts.0 + 1, counts.1) };
+                let now = Instant::from_millis(n * 10);
+                congested += u32::from(marking.on_ack(now, rtt, ack(counts.0, 0, counts.1, 1)));
+            }
+            (congested, marking.is_due())
+        };
+        assert_eq!(after(None), (160, false), "for 16 round trips they count");
+        assert_eq!(after(Some(7)), (396, true));
     }
 }

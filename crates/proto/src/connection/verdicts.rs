@@ -50,7 +50,8 @@ impl Connection {
         }
         let is_newest = self.sent.largest_acked() > before;
         let marks = AckedMarks { counts: ack.ecn(), acked: marked, is_newest };
-        let is_congested = self.ecn.on_ack(marks);
+        let rtt = self.sent.rtt().smoothed_rtt().unwrap_or_default();
+        let is_congested = self.ecn.on_ack(now, rtt, marks);
         if is_congested {
             let next = self.sent.next_number();
             self.message_pace.iter_mut().for_each(|pace| pace.on_congestion(oldest, next));

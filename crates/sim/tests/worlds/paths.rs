@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haulier_proto::connection::{Block, ConnectionConfig, ConnectionStats, Event};
 use haulier_sim::hosts::{ClientHost, Game, Keyed, Script, ServerHost, configs};
-use haulier_sim::{Access, EcnPath, HostId, LinkConfig, Mtu, Rng, World, address};
+use haulier_sim::{Access, CoDel, EcnPath, HostId, LinkConfig, Mtu, Rng, World, address};
 
 const SEED: u64 = 0x5eed_0506;
 
@@ -245,5 +245,45 @@ fn a_path_that_lies_is_not_marked_for() {
     for ecn in [EcnPath::Bleached, EcnPath::Remarked, EcnPath::AlwaysMarked] {
         let (stats, ..) = transfer(LinkConfig { ecn, ..queue.clone() });
         assert!(stats.datagrams_marked <= 10, "{ecn:?}: {stats:?}");
+    }
+}
+
+/// How long a block of 16 MiB takes over a link of 20 Mbit/s and 30 ms that becomes `later` at this time, and
+/// whether the server still sends datagrams that can be marked.
+fn block_over(link: &LinkConfig, later: &LinkConfig, at_ms: u64, seed: u64) -> (Duration, bool) {
+    let block = Block::new(1, Rng::new(SEED).bytes(16 << 20));
+    let mut line = Line::new(link, [1200; 2], seed, &Script::idle().sending(block, 1));
+    let client = line.client;
+    line.world.run_to(ms(at_ms));
+    let segment = line.world.segment_of(client);
+    line.world.links_mut(segment)[1].set_config(later.clone());
+    line.world.run_until(ms(60_000), |world| !world.host(client).app.received.is_empty());
+    let took = line.world.host(client).app.received.first().map(|at| at.since(ms(0)));
+    let [server, _] = line.stats();
+    println!("at {at_ms} ms: {took:?}, {} marked, {server:?}", server.datagrams_marked);
+    (took.unwrap_or(Duration::MAX), server.datagrams_marked > 10_000)
+}
+
+/// A router that marks everything says nothing of its queue. From the first datagram on it was found out, and
+/// later it was not: a transfer then stayed at the floor, where it takes eleven minutes.
+#[test]
+fn a_path_that_marks_everything_is_used_all_the_same() {
+    let link = LinkConfig { ecn: EcnPath::Carried, ..link().with_queue(128 << 10) };
+    let all = LinkConfig { ecn: EcnPath::AlwaysMarked, ..link.clone() };
+    for (seed, at_ms) in (1..).zip([0, 60, 100, 150, 300, 1_000, 3_000]) {
+        let (took, _) = block_over(&link, &all, at_ms, seed);
+        assert!(took < Duration::from_millis(9_500), "from {at_ms} ms on, seed {seed}: {took:?}");
+    }
+}
+
+/// The marks of a queue that is too long are obeyed for as long as it is there.
+#[test]
+fn the_marks_of_a_queue_are_obeyed() {
+    let link = LinkConfig { ecn: EcnPath::Carried, ..link().with_queue(128 << 10) };
+    let codel = LinkConfig { codel: Some(CoDel::for_rate(20_000_000)), ..link.clone() };
+    let short = link.marking_above(20_000);
+    for (seed, link) in (1..).zip([codel, short]) {
+        let (took, is_marked) = block_over(&link, &link, 1, seed);
+        assert!(is_marked && took < Duration::from_millis(8_000), "seed {seed}: {took:?}");
     }
 }

@@ -4,11 +4,13 @@
 //! leaves three tenths of it free. It searches again from time to time, because links change.
 
 use super::super::tuning::beside_game::{
-    ARRIVALS, CAREFUL, CATCH_UP, FIRST_SEARCH, GROWTH, MAX_DRAINS, MAX_QUEUE, MAX_SEARCH, QUEUED,
-    ROUNDS, SEARCH_GROWTH, SHARE, SQUEEZED, START, STEEP_ARRIVALS, STEEP_GROWTH,
+    ARRIVALS, CAREFUL, CATCH_UP, FIRST_SEARCH, GROWTH, MAX_DRAINS, MAX_QUEUE, MAX_SEARCH,
+    MAX_TRAIN, QUEUED, ROUNDS, SEARCH_GROWTH, SHARE, SQUEEZED, START, STEEP_ARRIVALS, STEEP_GROWTH,
 };
 use super::super::tuning::flow::MIN_ROUND;
 use super::super::tuning::near::NEAR;
+use super::super::tuning::rate_finder::MIN_TRAIN;
+use super::super::tuning::{FULL_PACKET, trains};
 use super::super::units::{Bytes, Rate, Span};
 use super::delay::target;
 use super::flow::{Flow, Round};
@@ -31,23 +33,71 @@ pub(super) struct BesideGame {
     queued: u32,
     /// No queue was seen yet.
     is_new: bool,
+    /// Slices of a train that may go at once: none is known, one has begun, it has shown the rate of the
+    /// link.
+    train: usize,
+    has_begun: bool,
+    is_trained: bool,
 }
 
 impl BesideGame {
     /// A flow from datagram `next` on, over a link of rate `known`, if that is known: it begins with a
-    /// careful part of what it may have.
-    pub(super) fn new(floor: Rate, next: u64, known: Option<Rate>) -> Self {
-        let start = known.map_or(START, |known| START.max(CAREFUL * SHARE * known));
+    /// careful part of what it may have. `is_least`: the link may have much more.
+    pub(super) fn new(floor: Rate, next: u64, known: Option<Rate>, is_least: bool) -> Self {
+        let (start, ceiling) = match known {
+            None => (START, Rate::INFINITY),
+            Some(rate) if is_least => (CAREFUL * rate, Rate::INFINITY),
+            Some(rate) => (CAREFUL * SHARE * rate, rate),
+        };
         Self {
-            flow: Flow::new(start, floor, next),
+            flow: Flow::new(START.max(start), floor, next),
             policer: Policer::default(),
-            ceiling: known.unwrap_or(Rate::INFINITY),
+            ceiling,
             ceiling_at: Span::ZERO,
             search_after: FIRST_SEARCH,
             drains: false,
             queued: 0,
             is_new: true,
+            train: 0,
+            has_begun: known.is_some(),
+            is_trained: false,
         }
+    }
+
+    /// The way back has this rate, and that to the peer is seldom slower. If a game's packet need not wait
+    /// for long behind a train there, it shows the rate within a round trip.
+    pub(super) fn set_hint(&mut self, hint: Rate) {
+        if !self.has_begun {
+            let slices = (hint * MAX_TRAIN).in_units_of(FULL_PACKET);
+            // Fewer would show no rate.
+            self.train = if slices < MIN_TRAIN { 0 } else { slices.min(trains::PACKETS) };
+        }
+    }
+
+    /// What was used, if no queue was seen.
+    pub(super) fn least_rate(&self) -> Option<Rate> {
+        (self.is_new && self.flow.rate() > START).then_some(self.flow.rate())
+    }
+
+    /// Whether the next slice of a train may go at once.
+    pub(super) const fn has_train(&self) -> bool {
+        self.train > 0
+    }
+
+    pub(super) const fn on_slice_sent(&mut self) {
+        self.has_begun |= self.train > 0;
+        self.train = self.train.saturating_sub(1);
+    }
+
+    /// A train has shown that the link has this rate: it goes on as with one that was known before.
+    pub(super) fn learn(&mut self, known: Rate) {
+        if !self.is_new || self.ceiling.is_finite() {
+            return;
+        }
+        (self.ceiling, self.is_trained, self.train) = (known, true, 0);
+        // What went at once does not count against the new rate.
+        self.flow.begin(Instant::ZERO);
+        self.flow.restart(self.flow.rate().max(CAREFUL * SHARE * known));
     }
 
     /// A datagram was sent. No more than a tick of delay is made up for, so that slices are not sent back to
@@ -62,9 +112,10 @@ impl BesideGame {
         self.flow.round.arrivals >= arrivals && lasts >= MIN_ROUND
     }
 
-    /// Whether the rate may double from round to round: on a path so short a queue shows before it is long.
+    /// Whether the rate may double from round to round: on a path so short a queue shows before it is long,
+    /// and up to its share of a rate that was just measured there is none.
     fn is_steep(&self, rtt: Span) -> bool {
-        self.is_new && rtt < NEAR
+        self.is_new && (rtt < NEAR || self.is_trained)
     }
 
     /// Judges a round, at `now` by the receiver's clock.

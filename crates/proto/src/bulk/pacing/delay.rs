@@ -10,10 +10,11 @@ use libm::sqrt;
 
 use super::super::tuning::FULL_PACKET;
 use super::super::tuning::delay::{
-    CAP_GROWTH, DRAIN_MARGIN, DRAIN_PACKETS, DRAIN_PART, DRAINED, EMPTY_PART, FULL_CAP, GAIN, HOT,
-    HOT_ROUNDS, LEFT_MARGIN, MAX_CUT, MAX_DELIVERED, MAX_DRAIN_TIME, MAX_FAILED, MAX_GROWTH,
-    MAX_HOT, MAX_JUMP, MAX_OVERSHOOT, MIN_CUT, MIN_EMPTY, MIN_FALL, MIN_HOT, MIN_ROOT, MIN_TARGET,
-    OVERSHOT, OVERSHOT_PACKETS, REFERENCE, ROUNDS, SEARCH, SEARCHED_ARRIVALS, SHORT_ROUND, TARGET,
+    CAP_GROWTH, DRAIN_MARGIN, DRAIN_PACKETS, DRAIN_PART, DRAINED, EMPTY_PART, FEW_HELD_UP,
+    FULL_CAP, GAIN, HELD_UP_WEIGHT, HOT, HOT_ROUNDS, JITTER, LEFT_MARGIN, MAX_CUT, MAX_DELIVERED,
+    MAX_DRAIN_TIME, MAX_FAILED, MAX_GROWTH, MAX_HOT, MAX_JUMP, MAX_NOISE, MAX_OVERSHOOT, MIN_APART,
+    MIN_CUT, MIN_EMPTY, MIN_FALL, MIN_HOT, MIN_INTERVAL, MIN_ROOT, MIN_TARGET, OVERSHOT,
+    OVERSHOT_PACKETS, REFERENCE, ROUNDS, SEARCH, SEARCHED_ARRIVALS, SHORT_ROUND, STEADY, TARGET,
     TEST_AFTER, TRIAL_CUT, YIELDED,
 };
 use super::super::tuning::flow::{DECREASE, MIN_ROUND, USED};
@@ -87,6 +88,12 @@ pub(super) struct Delay {
     is_framed: bool,
     /// The known rate may be too low: arrivals were in disorder, and no queue was seen since.
     is_searching: bool,
+    /// The part of arrivals that are held up behind the bottleneck, and by how much the delays of a round
+    /// differ.
+    held_up: f64,
+    spread: Span,
+    /// Rounds in succession in which the link showed no other rate.
+    steady: u32,
     /// Drains in which losses that were taken for usual have to be seen.
     unsure: u32,
 }
@@ -163,6 +170,9 @@ impl Delay {
             known: ceiling,
             is_framed: false,
             is_searching: false,
+            held_up: 0.0,
+            spread: Span::ZERO,
+            steady: 0,
             unsure: 0,
         }
     }
@@ -202,8 +212,39 @@ impl Delay {
         self.drain = Some(Drain { before: self.delay, until: self.flow.now() + lasts });
     }
 
+    /// A round has ended: what it shows of how datagrams are held up behind the bottleneck. Delays that
+    /// differ by much more than that jitter are of a link that delivers in bursts.
+    fn note_held_up(&mut self) {
+        let round = &self.flow.round;
+        self.held_up += HELD_UP_WEIGHT * (round.held_up() - self.held_up);
+        let spread = round.max_delay - round.min_delay;
+        self.spread += HELD_UP_WEIGHT * (spread - self.spread);
+        self.steady = if self.varied.is_steady() { self.steady.saturating_add(1) } else { 0 };
+    }
+
+    /// How long the jitter of a path is that keeps datagrams in order. Where none may overtake another, one
+    /// that is held up holds up those behind it, and these arrive at once, which no queue of a link lets
+    /// them. How many do tells how long the jitter is, in intervals of sending, whatever queue stands
+    /// beside it.
+    fn jitter(&self) -> Span {
+        let apart = 1.0 - self.held_up;
+        JITTER / (apart * apart).max(MIN_APART) * (FULL_PACKET / self.flow.rate())
+    }
+
+    /// The least delay that such jitter makes of a round's datagrams, which is no queue: the more are sent,
+    /// the later is the earliest of them.
+    fn noise(&self) -> Span {
+        let is_told_apart = FULL_PACKET / self.flow.rate() > MIN_INTERVAL;
+        if self.steady < STEADY || !is_told_apart {
+            return Span::ZERO;
+        }
+        let least = (self.held_up - FEW_HELD_UP).max(0.0) * self.jitter();
+        least.min(self.spread).min(MAX_NOISE)
+    }
+
     /// A datagram arrived. `fell`: its delay is so much less than the least before.
     pub(super) fn on_delay(&mut self, sent: Span, delay: Span, fell: Span) {
+        let delay = delay - self.noise();
         if delay <= self.empty_below() {
             self.drains.on_empty(sent, fell);
         }
@@ -244,8 +285,9 @@ impl Delay {
     /// Judges a round. If others fill the queue, returns the rate from before this flow yielded.
     pub(super) fn judge(&mut self, rtt: Span) -> Option<Rate> {
         let rate = self.flow.rate();
-        let (sent, delay) =
-            (self.flow.delivered().min(MAX_DELIVERED * rate), self.flow.round.min_delay);
+        self.note_held_up();
+        let sent = self.flow.delivered().min(MAX_DELIVERED * rate);
+        let delay = (self.flow.round.min_delay - self.noise()).max(Span::ZERO);
         self.delay = delay;
         if let Some(drain) = self.drain.take() {
             return self.end_drain(drain, delay);
@@ -343,7 +385,7 @@ impl Delay {
     fn follow(&mut self, sent: Rate, delay: Span, rtt: Span) {
         let rate = self.flow.rate();
         let is_framed = core::mem::take(&mut self.is_framed);
-        let late = if is_framed { delay } else { self.flow.round.late_delay() };
+        let late = if is_framed { delay } else { self.flow.round.late_delay() - self.noise() };
         let pull = self.pull(late, rtt);
         self.is_searching &= 2.0 * self.flow.disorder() > rtt / ROUNDS;
         if self.is_searching {

@@ -11,6 +11,7 @@ use super::super::tuning::flow::{
     DISORDERED_ARRIVALS, DISORDERED_ROUND, FLOOR_LOSS, FLOOR_WINDOW, LATE, MAX_DRAIN, MAX_ROUND,
     MIN_ARRIVALS, MIN_ROUND,
 };
+use super::super::tuning::samples::TOGETHER;
 use super::super::units::{Bytes, Rate, Span};
 use super::model::Queue;
 use super::seen::Seen;
@@ -25,6 +26,8 @@ pub(super) struct Round {
     pub(super) arrivals: usize,
     pub(super) min_delay: Span,
     pub(super) max_delay: Span,
+    /// How many of them arrived at once with the one before.
+    together: u32,
     /// A router has marked one of them: its queue is too long, whatever their delay.
     pub(super) is_marked: bool,
     /// What became of the datagrams sent since the rate was changed.
@@ -45,6 +48,7 @@ impl Round {
             arrivals: 1,
             min_delay: delay,
             max_delay: delay,
+            together: 0,
             is_marked,
             fates: Seen::new(),
             tail: delay,
@@ -55,7 +59,9 @@ impl Round {
     }
 
     fn push(&mut self, sample: Sample, delay: Span) {
-        self.last = Some(sample);
+        let before = self.last.replace(sample).or(self.first);
+        let is_together = before.is_some_and(|before| sample.at - before.at < TOGETHER);
+        self.together += u32::from(is_together);
         self.arrivals += 1;
         self.min_delay = self.min_delay.min(delay);
         self.max_delay = self.max_delay.max(delay);
@@ -77,6 +83,12 @@ impl Round {
     /// The smallest queueing delay of the newest four to eight arrivals.
     pub(super) const fn newest_delay(&self) -> Span {
         self.tail.min(self.tail_before)
+    }
+
+    /// The part of them that arrived at once with the one before.
+    pub(super) fn held_up(&self) -> f64 {
+        f64::from(self.together)
+            / f64::from(u32::try_from(self.arrivals).unwrap_or(u32::MAX).max(1))
     }
 
     /// Whether the newest one to four arrivals were all later than the four before them: a queue begins.

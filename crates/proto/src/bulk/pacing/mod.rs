@@ -77,6 +77,8 @@ pub(crate) struct Pacing {
     floor: Rate,
     /// The initial rate, measured on the reverse path.
     hint: Option<Rate>,
+    /// A known rate is what was used beside a game, and no more.
+    is_least: bool,
     /// The base delay of full datagrams, and how large these are at least.
     base: BaseDelay,
     full: Bytes,
@@ -101,6 +103,7 @@ impl Pacing {
             law,
             floor,
             hint: None,
+            is_least: false,
             base,
             full,
             next: 0,
@@ -112,6 +115,20 @@ impl Pacing {
             pacing.start(rate);
         }
         pacing
+    }
+
+    /// Sets whether the known rate is what was used beside a game, and no more.
+    pub(crate) const fn at_least(mut self, is_least: bool) -> Self {
+        self.is_least = is_least;
+        self
+    }
+
+    /// What was used beside a game, where that has shown no queue.
+    pub(crate) fn least_rate(&self) -> Option<Rate> {
+        match &self.law {
+            Law::BesideGame(game) => game.least_rate(),
+            _ => None,
+        }
     }
 
     /// The model decides, and what the start shows is measured. The floor is what an application asks for,
@@ -128,20 +145,30 @@ impl Pacing {
     }
 
     /// Sets the initial rate, as measured on the reverse path.
-    pub(crate) const fn set_hint(&mut self, rate: Rate) {
+    pub(crate) fn set_hint(&mut self, rate: Rate) {
         self.hint = Some(rate);
-        if let Law::Blind(blind) = &mut self.law {
-            blind.set_hint(rate);
+        match &mut self.law {
+            Law::Blind(blind) => blind.set_hint(rate),
+            Law::BesideGame(game) => game.set_hint(rate),
+            _ => {}
         }
     }
 
     /// Selects the law for this urgency, length of transfer and known rate.
     pub(crate) fn follow(&mut self, urgency: Urgency, is_long: bool, known: Option<Rate>) {
         if urgency == Urgency::DuringPlay {
-            if !matches!(self.law, Law::BesideGame(_)) {
-                self.law = Law::BesideGame(Box::new(BesideGame::new(self.floor, self.next, known)));
-                self.own_from = self.next;
+            if let Law::BesideGame(game) = &mut self.law {
+                if let Some(known) = known {
+                    game.learn(known);
+                }
+                return;
             }
+            let mut game = BesideGame::new(self.floor, self.next, known, self.is_least);
+            if let Some(hint) = self.hint {
+                game.set_hint(hint);
+            }
+            self.law = Law::BesideGame(Box::new(game));
+            self.own_from = self.next;
             return;
         }
         if let Law::BesideGame(_) = self.law {
@@ -233,6 +260,7 @@ impl Pacing {
     pub(crate) fn opens_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
         match &self.law {
             Law::Blind(blind) if queue.is_train && !blind.is_slow() => None,
+            Law::BesideGame(game) if queue.is_train && game.has_train() => None,
             Law::Blind(blind) if blind.is_unsure(now, queue.rtt) => Some(now + TICK),
             // A tick's worth is sent as one batch.
             Law::Blind(blind) => {
@@ -251,6 +279,7 @@ impl Pacing {
         match &mut self.law {
             Law::Blind(blind) if queue.is_train => blind.on_train_sent(now, self.next),
             Law::Blind(blind) => blind.on_sent(now, bytes, queue.rtt, limit),
+            Law::BesideGame(game) => game.on_slice_sent(),
             _ => {}
         }
     }

@@ -10,7 +10,8 @@ use libm::{exp, log};
 
 use super::super::samples::Sample;
 use super::super::tuning::varied::{
-    FORGOTTEN_AFTER, MAX_CHANGE, MAX_LOST, MIN_AGE, MIN_ARRIVALS, MIN_CHANGE, QUEUED, WINDOW,
+    FORGOTTEN_AFTER, MAX_CHANGE, MAX_LOST, MIN_AGE, MIN_ARRIVALS, MIN_CHANGE, QUEUED, STEADY,
+    WINDOW,
 };
 use super::super::units::{Bytes, Rate, Span};
 
@@ -56,6 +57,11 @@ impl Varied {
     /// How much the rate of the link varies.
     pub(super) const fn amount(&self) -> f64 {
         self.rises.min(self.falls)
+    }
+
+    /// Whether hardly any change of the rate was seen.
+    pub(super) fn is_steady(&self) -> bool {
+        self.rises.max(self.falls) < STEADY
     }
 
     /// A full datagram arrived with this queueing delay.

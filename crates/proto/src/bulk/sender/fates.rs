@@ -47,6 +47,9 @@ impl Sender {
             self.bottleneck.on_lost(datagram);
             self.chunks.on_landed(datagram);
         }
+        if datagram.number < self.path_from {
+            return;
+        }
         let rtt = self.silence.rtt_span();
         self.pacing.on_settled(datagram.number, fate != Fate::Acked, rtt);
         // Without a rate, drops at the bottleneck and losses behind it cannot be distinguished. Where no

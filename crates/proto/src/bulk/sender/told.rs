@@ -34,12 +34,13 @@ impl Sender {
         self.chunks.block(number)
     }
 
-    /// The path changed: it is measured again, as at the start of a transfer.
+    /// The path changed: it is measured again, as at the start of a transfer, by what is sent from now on.
     pub(crate) fn forget_path(&mut self) {
-        self.bottleneck = Bottleneck::new(None, self.config.first_number);
+        self.path_from = self.next_number;
+        self.bottleneck = Bottleneck::new(None, self.path_from);
         self.loss = LossEstimate::new();
         self.pacing = Pacing::new(Rate::from_bps(self.config.min_rate_bps), None);
-        (self.trains, self.acked) = (Trains::new(), 0);
+        (self.trains, self.acked, self.without_rate) = (Trains::new(), 0, 0);
         (self.delivered, self.recalled) = (Delivered::new(Proven::NOTHING), None);
         self.set_packet(self.packet);
         self.set_stale();
@@ -114,7 +115,7 @@ impl Sender {
     }
 
     /// Sets the initial rate, as measured on the reverse path.
-    pub(crate) const fn set_hint(&mut self, rate: Rate) {
+    pub(crate) fn set_hint(&mut self, rate: Rate) {
         self.pacing.set_hint(rate);
         if let Some(recalled) = &mut self.recalled {
             recalled.set_hint(rate);

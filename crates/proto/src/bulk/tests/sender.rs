@@ -238,6 +238,19 @@ fn a_new_path_is_measured_from_the_start() {
     assert_eq!(link.done.len(), 8);
 }
 
+/// What was on the old path when it changed says nothing of the new one: its arrivals gave a rate and a base
+/// delay there.
+#[test]
+fn what_was_on_the_old_path_does_not_count_on_the_new_one() {
+    let mut link = Link::new(8);
+    link.run(800, |_| false);
+    link.sender.forget_path();
+    link.run(60, |_| true);
+    assert_eq!(link.sender.known().rate, None);
+    link.run(10_000, |_| false);
+    assert_eq!(link.done.len(), 8);
+}
+
 /// Many chunks in flight are repaired with the same few slices, and what is sent does not depend on how many
 /// may be open.
 #[test]

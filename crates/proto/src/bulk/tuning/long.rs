@@ -48,6 +48,23 @@ pub(crate) mod delay {
     pub(crate) const OVERSHOT: f64 = 0.12;
     pub(crate) const OVERSHOT_PACKETS: f64 = 2.0;
 
+    /// The weight of a round in what is known of jitter.
+    pub(crate) const HELD_UP_WEIGHT: f64 = 0.2;
+
+    /// Jitter makes a least delay of this times the part of arrivals that came at once with the one before,
+    /// less the second, over the square of the others, in intervals of sending: of even jitter of up to 15
+    /// times the interval, within a tenth. Not below this interval, where clocks do not tell arrivals
+    /// apart, and no more than this: bunches look the same.
+    pub(crate) const JITTER: f64 = 1.67;
+    pub(crate) const FEW_HELD_UP: f64 = 0.13;
+    pub(crate) const MIN_APART: f64 = 0.01;
+    pub(crate) const MIN_INTERVAL: Span = Span(50.0);
+    pub(crate) const MAX_NOISE: Span = Span::from_millis(25);
+
+    /// It is believed after so many rounds in which the link has shown one rate: one that delivers in bursts
+    /// holds datagrams up as well.
+    pub(crate) const STEADY: u32 = 32;
+
     /// A delay below this, or this part of the target, is no queue.
     pub(crate) const MIN_EMPTY: Span = Span(300.0);
     pub(crate) const EMPTY_PART: f64 = 0.2;

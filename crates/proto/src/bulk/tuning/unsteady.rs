@@ -31,6 +31,9 @@ pub(crate) mod varied {
     /// Datagrams lost in a window, and the part of it beside these, that are of a full queue.
     pub(crate) const MAX_LOST: (f64, f64) = (2.0, 0.1);
 
+    /// With less change of both kinds together than a single one, the link has one rate.
+    pub(crate) const STEADY: f64 = 0.3;
+
     /// With so much change, of either kind, the link varies. Ten flows on a link of one rate showed 0.6.
     pub(crate) const VARIES: f64 = 0.9;
 }
