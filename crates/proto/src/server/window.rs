@@ -1,4 +1,5 @@
-//! The congestion window, how much may be in flight: one law, for the connections of an address together and for each of them.
+//! The congestion window, how much may be in flight: one law, for the connections of an address together
+//! and for each of them.
 //!
 //! In each round the window follows the queue that it makes, toward a short one (as FAST TCP does). When more
 //! is lost than usual while there is a queue, it becomes at once what got through. Where there is no queue,
@@ -231,6 +232,7 @@ mod tests {
         }
 
         /// A round in which the window is always full.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some hundreds")]
         fn round(&mut self) -> f64 {
             let size = self.window.size();
             let (waits, sent) = ((size - 50.0).max(0.0), size.floor());
