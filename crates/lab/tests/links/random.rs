@@ -55,14 +55,14 @@ fn a_drawn_crowd_is_done() {
     println!("token {token:?}, CUBIC {cubic:?}");
     assert!(token.crowds >= 3, "{token:?}");
     assert_eq!(token.not_done + cubic.not_done, 0);
-    assert!(token.last.p50 < 2.5 && token.mean.p50 < 2.0, "{token:?}");
-    assert!(token.dropped_p50 < 0.55 && token.blind < 0.5, "{token:?}");
+    assert!(token.last.p50 < 1.15 && token.mean.p50 < 1.1, "{token:?}");
+    assert!(token.dropped_p50 < 0.08 && token.jain_p50 > 0.9, "{token:?}");
 }
 
-/// Two crowds whose drops were measured over real sockets, several times: here are as many, within a third.
+/// Two crowds that drop 1.3 and 2.9 % over real sockets, where it was 20 and 45.
 #[test]
-fn a_crowd_drops_what_it_drops_over_real_sockets() {
-    let crowds = [("10:50:64:10:1048576", 0.20, 2), ("5:60:64:50:262144", 0.45, 1)];
+fn a_crowd_drops_as_little_as_over_real_sockets() {
+    let crowds = [("10:50:64:10:1048576", 0.013, 2), ("5:60:64:50:262144", 0.029, 1)];
     for (crowd, real, seeds) in crowds {
         let crowd: RandomCrowd = crowd.parse().unwrap();
         let block = block(crowd.bytes);
@@ -71,6 +71,6 @@ fn a_crowd_drops_what_it_drops_over_real_sockets() {
             .collect();
         let mean = runs.iter().sum::<f64>() / runs.len() as f64;
         println!("{crowd}: {runs:.3?}, over real sockets {real}");
-        assert!((real * 2.0 / 3.0..real * 4.0 / 3.0).contains(&mean), "{crowd}: {runs:.3?}");
+        assert!(mean < 2.0 * real + 0.03, "{crowd}: {runs:.3?}");
     }
 }
