@@ -5,7 +5,7 @@
 //! of when it would end if all shared the uplink equally ([`shares`]); beside it are the same clients served
 //! one after the other, in the order of their numbers. Nothing computes in virtual time.
 
-mod hosts;
+mod server;
 pub mod shares;
 
 use std::time::Duration;
@@ -20,7 +20,8 @@ use haulier_sim::hosts::{Keyed, PROTOCOL_ID, UNIX_TIME, configs, secret};
 use haulier_sim::link::UDP_IP_OVERHEAD;
 use haulier_sim::{Access, LinkConfig, Profile, Rng, World, address};
 
-use hosts::{Joiner, Server};
+use crate::rush::Client;
+use server::Server;
 use shares::Flow;
 
 /// What waits at the server's uplink at most: 20 ms of it.
@@ -140,7 +141,7 @@ impl Joiners {
             if self.by == JoinBy::Token {
                 client.credentials = Credentials::Token(token(&key, n));
             }
-            let host = Joiner::new(client, rng.key());
+            let host = Client::with_config(client, Instant::ZERO, rng.key());
             joiners.push(world.add(host, address(FIRST_CLIENT + n), &profile.link().into()));
             flows.push(self.flow(&profile.link()));
             profiles.push(profile.name);
@@ -151,7 +152,7 @@ impl Joiners {
         while world.now() < end {
             next = next + Duration::from_millis(100);
             world.run_to(next.min(end));
-            let done = joiners.iter().filter(|&&id| world.host(id).took.is_some()).count();
+            let done = joiners.iter().filter(|&&id| world.host(id).done_at.is_some()).count();
             progress(done);
             if joiners.iter().all(|&id| world.host(id).is_over()) {
                 break;
@@ -162,7 +163,10 @@ impl Joiners {
         let machine = world.host(server);
         JoinersReport {
             profiles,
-            times: joiners.iter().map(|&id| world.host(id).took).collect(),
+            times: joiners
+                .iter()
+                .map(|&id| Some(world.host(id).done_at?.since(Instant::ZERO)))
+                .collect(),
             alone: flows.iter().map(Flow::alone).collect(),
             limits: shares::equal(&flows, rate),
             in_turn: shares::in_turn(&flows, rate),

@@ -105,15 +105,15 @@ impl Machine for Server {
 
 impl Host for Server {}
 
-/// A client that leaves when it has its block.
-pub(super) struct Client {
+/// A client that leaves when it has its block. What is over takes no memory: a crowd has thousands.
+pub(crate) struct Client {
     /// When it had its block.
-    pub(super) done_at: Option<Instant>,
+    pub(crate) done_at: Option<Instant>,
     /// Why its connection ended before that, if it did.
-    pub(super) why: Option<String>,
+    pub(crate) why: Option<String>,
     begins: Instant,
     /// What it begins with, until then.
-    start: Option<(ClientConfig, [u8; 32])>,
+    start: Option<Box<(ClientConfig, [u8; 32])>>,
     machine: Option<Box<ClientMachine>>,
 }
 
@@ -131,8 +131,18 @@ impl Client {
         };
         let config =
             ClientConfig::new(server, PROTOCOL_ID, credentials).with_connection(connection(bytes));
-        let start = Some((config, seed));
+        Self::with_config(config, begins, seed)
+    }
+
+    /// One that joins with this configuration.
+    pub(crate) fn with_config(config: ClientConfig, begins: Instant, seed: [u8; 32]) -> Self {
+        let start = Some(Box::new((config, seed)));
         Self { done_at: None, why: None, begins, start, machine: None }
+    }
+
+    /// Whether it has its block, or will not get it.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.done_at.is_some() || self.why.is_some()
     }
 
     fn turn(&mut self, now: Instant) {
@@ -148,6 +158,9 @@ impl Client {
                 }
                 _ => {}
             }
+        }
+        if machine.is_closed() && machine.poll_timeout().is_none() {
+            self.machine = None;
         }
     }
 }
@@ -172,8 +185,9 @@ impl Machine for Client {
 
     fn handle_timeout(&mut self, now: Instant) {
         if now >= self.begins
-            && let Some((config, seed)) = self.start.take()
+            && let Some(start) = self.start.take()
         {
+            let (config, seed) = *start;
             let machine = ClientMachine::new(now, config, seed).expect("a configuration");
             self.machine = Some(Box::new(machine));
         }
@@ -188,10 +202,8 @@ impl Machine for Client {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        match &self.machine {
-            Some(machine) => machine.poll_timeout(),
-            None => Some(self.begins),
-        }
+        let begins = self.start.as_ref().map(|_| self.begins);
+        begins.or_else(|| self.machine.as_ref()?.poll_timeout())
     }
 }
 

@@ -20,7 +20,8 @@ use haulier_proto::connection::Block;
 use haulier_sim::{Access, Fate, HostId, Rng, SegmentId, Sight, Stage, World, address};
 
 use crate::share::jain;
-use hosts::{Client, Server};
+pub(crate) use hosts::Client;
+use hosts::Server;
 use tcp::{TcpClient, TcpServer};
 
 /// How often it is looked who is done.
@@ -260,7 +261,10 @@ impl Flow {
     }
 
     fn is_over(&self, world: &World) -> bool {
-        self.why(world).is_some() || self.done_at(world).is_some()
+        match *self {
+            Self::Haulier(client) => world.host(client).is_over(),
+            Self::Tcp(client) => world.host(client).done_at.is_some(),
+        }
     }
 
     fn why<'w>(&self, world: &'w World) -> Option<&'w str> {

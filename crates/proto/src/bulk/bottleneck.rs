@@ -198,12 +198,12 @@ impl Bottleneck {
         self.samples.on_late(number, bytes);
     }
 
-    /// The newest `count` arrivals.
-    /// The least time that one of the datagrams reported last waited in a queue.
-    pub(crate) fn newest_wait(&self) -> Option<Span> {
+    /// The least queueing delay of the datagrams that the last report named.
+    pub(crate) fn queueing_delay(&self) -> Option<Span> {
         Some((self.samples.least_delay()? - self.samples.base()?).max(Span::ZERO))
     }
 
+    /// The newest `count` arrivals.
     pub(crate) fn newest(&self, count: usize) -> impl Iterator<Item = &Sample> {
         self.samples.newest(count)
     }

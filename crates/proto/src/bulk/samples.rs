@@ -65,6 +65,7 @@ impl BaseDelay {
 pub(crate) struct Samples {
     newest: Vec<Sample>,
     base: BaseDelay,
+    /// The least delay that the last report named.
     least_delay: Option<Span>,
     /// The number of the transfer's first datagram.
     first: u64,
@@ -223,7 +224,7 @@ impl Samples {
         self.is_overtaken
     }
 
-    /// The least delay of those that were reported last.
+    /// The least delay that the last report named; `None` before there was one.
     pub(crate) const fn least_delay(&self) -> Option<Span> {
         self.least_delay
     }

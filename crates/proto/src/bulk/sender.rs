@@ -83,6 +83,7 @@ pub(crate) struct Sender {
     packet: Bytes,
     reader: Reader,
     uplink: Uplink,
+    /// The server paces the connections to this address together.
     is_paced_together: bool,
     has_failed: bool,
     /// When it was last called.
@@ -404,7 +405,7 @@ impl Sender {
         }
         if self.timeout_at().is_some_and(|at| at <= now) {
             if self.awaits_uplink() && ledger.in_flight() == 0 {
-                // It is not the peer that is silent.
+                // All was answered, and it is not the peer that is silent.
                 return self.silence.begin(now);
             }
             let given_up = ledger.give_up(self.config.first_number);

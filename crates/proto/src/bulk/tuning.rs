@@ -438,13 +438,14 @@ pub(super) mod silence {
     /// The quarters of a round trip after which what is in flight is given up.
     pub(crate) const RTT_QUARTERS: u32 = 5;
 
-    /// Added at least where others fill the same queue in turns: a queue of 100 ms may stand there at once.
-    pub(crate) const SHARED_SLACK: Duration = Duration::from_millis(100);
-
     /// Added to that.
     pub(crate) const SLACK: Duration = Duration::from_millis(20);
 
-    /// The maximum of both.
+    /// Added to both, or a round trip if that is longer, where others fill the same queue in turns: a queue of
+    /// 100 ms may stand there at once.
+    pub(crate) const SHARED_SLACK: Duration = Duration::from_millis(100);
+
+    /// The maximum of all of it.
     pub(crate) const MAX_WAIT: Duration = Duration::from_secs(2);
 
     /// How many times that doubles without an answer.

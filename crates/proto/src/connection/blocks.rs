@@ -33,8 +33,8 @@ pub(crate) struct Flight {
     /// The last round trip, and the shortest.
     pub(crate) rtt: Duration,
     pub(crate) min_rtt: Duration,
-    /// How long the newest datagram that was reported waited in a queue; `None` before one was.
-    pub(crate) queue: Option<Duration>,
+    /// The least queueing delay of the last report, in seconds; `None` before one.
+    pub(crate) queue: Option<f64>,
     /// The rate of the path as its trains show it, in bits per second; 0 before.
     pub(crate) link_bps: u64,
 }
@@ -249,7 +249,7 @@ impl Connection {
         }
     }
 
-    /// Whether the server paces blocks, for all connections to this address together.
+    /// Sets whether the server paces the connections to this address together.
     pub(crate) fn set_paced_together(&mut self, is_paced: bool) {
         if let Some(sender) = self.blocks_out.sender_mut() {
             sender.set_paced_together(is_paced);
@@ -291,7 +291,7 @@ impl Connection {
             lost: self.sent.lost(),
             rtt: rtt.latest_rtt().unwrap_or_default(),
             min_rtt: rtt.min_rtt().unwrap_or_default(),
-            queue: sender.queue_seen(),
+            queue: sender.queueing_seconds(),
             link_bps: sender.link_bps().unwrap_or(0),
         })
     }

@@ -347,7 +347,7 @@ fn path_of(flight: &Flight) -> f64 {
 fn news(before: &Flight, now: &Flight) -> Seen {
     let acked = now.acked.saturating_sub(before.acked);
     let lost = now.lost.saturating_sub(before.lost);
-    let queue = now.queue.filter(|_| acked > 0).map_or(f64::INFINITY, |it| it.as_secs_f64());
+    let queue = now.queue.filter(|_| acked > 0).unwrap_or(f64::INFINITY);
     Seen { acked, lost, queue }
 }
 
@@ -372,7 +372,7 @@ mod tests {
     const TRIP: Duration = Duration::from_millis(50);
 
     fn flight(in_flight: u32, acked: u64, lost: u64, queue_ms: u64) -> Flight {
-        let queue = Some(Duration::from_millis(queue_ms));
+        let queue = Some(queue_ms as f64 / 1e3);
         Flight { in_flight, acked, lost, rtt: TRIP, min_rtt: TRIP, queue, link_bps: 0 }
     }
 
@@ -479,5 +479,36 @@ mod tests {
         ids.iter().for_each(|&id| three.leave(id));
         three.check_invariants();
         assert!(three.is_empty() && three.in_flight == 0 && three.poll_timeout().is_none());
+    }
+
+    /// One that was alone fills its path already: another that joins it does not double what is in flight.
+    #[test]
+    fn a_newcomer_beside_one_that_is_settled_begins_with_its_share() {
+        let ids = ids(2);
+        let mut two = Ensemble::new();
+        two.join(ids[0], flight(90, 5_000, 0, 4), 20_000_000);
+        two.join(ids[1], flight(0, 0, 0, 0), 20_000_000);
+        two.check_invariants();
+        let before = two.window.size();
+        assert!(before < 140.0, "{before}");
+        two.window.on_short();
+        two.set(ids[0], flight(0, 5_090, 0, 0));
+        assert!(two.window.size() < 1.1 * before, "no slow start: {}", two.window.size());
+    }
+
+    /// What is acknowledged first in a round was sent in the one before, and says nothing of its queue.
+    #[test]
+    fn a_round_is_judged_by_its_second_half() {
+        let ids = ids(2);
+        let mut two = ensemble(&ids, 20_000_000);
+        let sent = fill(&mut two, &ids, &[1 << 20; 2]);
+        two.set(ids[0], flight(sent[0], 0, 0, 0));
+        two.judge();
+        let before = two.window.size();
+        let (first, second) = (u64::from(sent[0]), u64::from(sent[1]));
+        two.set(ids[0], flight(0, first, 0, 0));
+        two.set(ids[1], flight(sent[1] / 2, second / 2, 0, 60));
+        two.set(ids[1], flight(0, second, 0, 60));
+        assert!(two.window.has_met_queue() && two.window.size() < before, "{}", two.window.size());
     }
 }

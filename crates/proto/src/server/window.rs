@@ -301,4 +301,30 @@ mod tests {
         window.judge(&seen, 0.05, 20);
         assert_eq!(window.size(), before + 20.0 * MIN_GROWTH, "carefully, once a queue was seen");
     }
+
+    /// Before a queue was met trains may raise it, twofold at a time; afterwards nothing but acks does.
+    #[test]
+    fn trains_raise_it_until_a_queue_was_met() {
+        let mut window = Window::new(20.0, 20);
+        window.grow_to(500.0);
+        assert_eq!(window.size(), 40.0, "a train may show too much");
+        window.grow_to(50.0);
+        assert_eq!(window.size(), 50.0);
+        window.settle();
+        window.raise(500.0);
+        window.grow_to(500.0);
+        assert_eq!(window.size(), 50.0);
+        window.on_short();
+        window.judge(&Seen { acked: 48, lost: 0, queue: 0.0 }, 0.05, 48);
+        assert_eq!(window.size(), 53.0, "it is no beginning");
+    }
+
+    /// Who begins in a full queue sees none, and half of what it sends is lost.
+    #[test]
+    fn heavy_losses_without_a_queue_end_growth() {
+        let mut window = Window::new(100.0, 100);
+        window.on_short();
+        window.judge(&Seen { acked: 50, lost: 50, queue: 0.0 }, 0.05, 100);
+        assert_eq!(window.size(), OVER * 50.0);
+    }
 }

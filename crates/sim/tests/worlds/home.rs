@@ -130,3 +130,18 @@ fn one_that_does_not_answer_keeps_nobody_waiting() {
     println!("{took:.2} of {limit:.2} s");
     assert!(took < 1.25 * limit + 0.2, "{took} of {limit}");
 }
+
+/// Two share an access, and one of them goes elsewhere: each has its own path to itself from then on.
+#[test]
+fn one_that_moves_to_another_address_is_alone_there() {
+    let mut street = Street::new(4 * BYTES);
+    let home = street.access(10, 25, 64 << 10);
+    (0..2).for_each(|_| street.join(2, home));
+    street.world.run_to(Instant::from_millis(1_000));
+    let moved = street.clients[1];
+    street.world.rebind(moved, SocketAddr::new(address(3).ip(), 10_001));
+    let took = last(&street.times());
+    let limit = 2.0 * 4.0 * BYTES as f64 * 8.0 * 1.055 / 10e6;
+    println!("{took:.2} of {limit:.2} s");
+    assert!(took < 1.15 * limit, "{took} of {limit}");
+}

@@ -80,26 +80,26 @@ impl Sender {
             .or_else(|| self.tail_at(now, &queue).filter(|_| is_tail))
     }
 
-    /// When the law of this connection alone lets it be sent; `None` if now.
+    /// When the law of this connection alone lets it be sent; `None` if now, or if that law rests.
     fn paced_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
         let is_paced = !self.is_paced_together || self.pacing.is_beside_game();
         is_paced.then(|| self.pacing.opens_at(now, queue)).flatten()
     }
 
-    /// Whether somebody else paces the connections to this address together.
+    /// Sets whether the server paces the connections to this address together. Then the law of this one rests,
+    /// but beside a game, and an answer may take longer.
     pub(crate) const fn set_paced_together(&mut self, is_paced: bool) {
         self.silence.set_shared(is_paced);
         self.is_paced_together = is_paced;
     }
 
-    /// How long the newest datagram that was reported waited in a queue.
-    pub(crate) fn queue_seen(&self) -> Option<core::time::Duration> {
-        let micros = self.bottleneck.newest_wait()?.0;
-        Some(core::time::Duration::from_secs_f64(micros / 1e6))
+    /// The least queueing delay that the peer's last report shows, in seconds; `None` before one.
+    pub(crate) fn queueing_seconds(&self) -> Option<f64> {
+        Some(self.bottleneck.queueing_delay()? / Span::from_millis(1_000))
     }
 
-    /// Whether the server's uplink is open to this connection. If it is not, it is asked when it is, and no
-    /// call before that is late.
+    /// Whether it is this connection's turn: on the server's uplink, and of those to its address. If it is not,
+    /// it is asked when it is, and no call before that is late.
     pub(super) fn has_uplink(&mut self, now: Instant) -> bool {
         if matches!(self.uplink, Uplink::Open) {
             return true;
