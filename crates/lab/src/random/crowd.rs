@@ -18,7 +18,7 @@ const RTTS_MS: (f64, f64) = (8.0, 200.0);
 const QUEUES_BDP: (f64, f64) = (0.4, 4.0);
 const MIN_QUEUE_KIB: f64 = 16.0;
 
-/// All blocks together take so many seconds at the link's rate, each with whole pages of 4 KiB, and of 64
+/// All blocks together take this many seconds at the link's rate, each with whole pages of 4 KiB, and of 64
 /// KiB at least.
 const LASTS_S: (f64, f64) = (4.0, 12.0);
 const PAGE_BYTES: u64 = 4096;

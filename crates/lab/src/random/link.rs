@@ -72,11 +72,11 @@ pub struct RandomLink {
     pub loss: f64,
     /// The mean length of a run of lost packets; 0: they are lost one by one.
     pub burst_length: u32,
-    /// Further delay of up to so many ms, drawn uniformly.
+    /// Further delay of up to this many ms, drawn uniformly.
     pub jitter_ms: f64,
     /// Whether that changes the order.
     pub reorders: bool,
-    /// It delivers at multiples of so many ms; 0: at once.
+    /// It delivers at multiples of this many ms; 0: at once.
     pub bunch_ms: f64,
     /// The rates over the drawn one, each for `step_ms`, again and again; empty if it does not change.
     pub steps: Vec<f64>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::CROWD_PATIENCE;
 use crate::rush::{RushReport, Sender};
 
-/// So much slower than the first is still first.
+/// A sender that is slower than the first by this part is still first.
 const AS_FIRST: f64 = 1.05;
 
 /// One sender over all links.

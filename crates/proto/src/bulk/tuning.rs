@@ -441,8 +441,8 @@ pub(super) mod silence {
     /// Added to that.
     pub(crate) const SLACK: Duration = Duration::from_millis(20);
 
-    /// Added to both, or a round trip if that is longer, where others fill the same queue in turns: a queue of
-    /// 100 ms may stand there at once.
+    /// Added to both, or a round trip if that is longer, where others fill the same queue in turns: a queue
+    /// of 100 ms may stand there at once.
     pub(crate) const SHARED_SLACK: Duration = Duration::from_millis(100);
 
     /// The maximum of all of it.

@@ -12,7 +12,7 @@ use crate::transit::EcnCounts;
 /// Datagrams that are marked before the first of them is acknowledged (RFC 9000, A.4).
 const TEST_FLIGHT: u8 = 10;
 
-/// A path that marks so many datagrams in succession, for so many round trips and so long, marks
+/// A path that marks this many datagrams in succession, for this many round trips and this time, marks
 /// everything: in that time a sender that obeys has emptied any queue of its own many times over.
 const ALL_MARKED: u8 = 64;
 const ALL_MARKED_RTTS: u32 = 16;

@@ -10,7 +10,8 @@
 //! what overflows is seen by all. Each member has a window of its own beside, by the same law, for what only
 //! it sees.
 //!
-//! The invariants: what is in flight is the sum over the members; whoever waits is a member, and waits once.
+//! The invariants: the datagrams in flight are the sum over the members; a connection that waits is a member,
+//! and waits once.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -41,9 +42,10 @@ const EACH_BRINGS: f64 = 10.0;
 /// With more acknowledged a member that was alone fills the path already.
 const SETTLED: u64 = 256;
 
-/// What a turn counts for who has the least and the most left, of many; of two it is 1.4 and 0.6. Of equals
-/// that begin at once the first is done after little more than half of the time of the last, and the mean
-/// after 0.78 of it, where it would be 1; rates differ by so little that Jain's index stays above 0.95.
+/// What a turn counts for the members with the least and the most left, of many; of two it is 1.4 and 0.6.
+/// Of equals that begin at once the first is done after little more than half of the time of the last, and
+/// the mean after 0.78 of it, where it would be 1; rates differ by so little that Jain's index stays above
+/// 0.95.
 const WEIGHTS: (f64, f64) = (1.8, 0.2);
 
 /// A round trip that is assumed where none was measured.
@@ -72,7 +74,7 @@ pub(super) struct Ensemble {
     members: BTreeMap<ConnectionId, Member>,
     window: Window,
     in_flight: u64,
-    /// Of the present round: datagrams that had a fate, and who was heard of.
+    /// Of the present round: datagrams that had a fate, and the members that were heard of.
     fates: u64,
     heard: Vec<ConnectionId>,
     /// Round trips in seconds: of those in the middle, and the least of all.
@@ -213,7 +215,7 @@ impl Ensemble {
         }
     }
 
-    /// Who has the least left is served somewhat more.
+    /// The members with the least left are served somewhat more.
     fn set_weights(&mut self) {
         let mut left: Vec<_> = self.members.iter().map(|(&id, it)| (it.left, id)).collect();
         left.sort_unstable();

@@ -86,8 +86,8 @@ impl Sender {
         is_paced.then(|| self.pacing.opens_at(now, queue)).flatten()
     }
 
-    /// Sets whether the server paces the connections to this address together. Then the law of this one rests,
-    /// but beside a game, and an answer may take longer.
+    /// Sets whether the server paces the connections to this address together. Then the law of this one
+    /// rests, but beside a game, and an answer may take longer.
     pub(crate) const fn set_paced_together(&mut self, is_paced: bool) {
         self.silence.set_shared(is_paced);
         self.is_paced_together = is_paced;
@@ -98,8 +98,8 @@ impl Sender {
         Some(self.bottleneck.queueing_delay()? / Span::from_millis(1_000))
     }
 
-    /// Whether it is this connection's turn: on the server's uplink, and of those to its address. If it is not,
-    /// it is asked when it is, and no call before that is late.
+    /// Whether it is this connection's turn: on the server's uplink, and of those to its address. If it is
+    /// not, it is asked when it is, and no call before that is late.
     pub(super) fn has_uplink(&mut self, now: Instant) -> bool {
         if matches!(self.uplink, Uplink::Open) {
             return true;

@@ -61,8 +61,8 @@ pub(crate) mod delay {
     pub(crate) const MIN_INTERVAL: Span = Span(50.0);
     pub(crate) const MAX_NOISE: Span = Span::from_millis(25);
 
-    /// It is believed after so many rounds in which the link has shown one rate: one that delivers in bursts
-    /// holds datagrams up as well.
+    /// It is believed after this many rounds in which the link has shown one rate: one that delivers in
+    /// bursts holds datagrams up as well.
     pub(crate) const STEADY: u32 = 32;
 
     /// A delay below this, or this part of the target, is no queue.
