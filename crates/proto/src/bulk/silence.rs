@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use super::tuning::silence::{
-    AFTER_FIRST, AFTER_LATER, FIRST_RTT, MAX_DOUBLINGS, MAX_WAIT, RTT_QUARTERS, SHARED_SLACK, SLACK,
+    AFTER_FIRST, AFTER_LATER, FIRST_RTT, MAX_DOUBLINGS, MAX_WAIT, RTT_QUARTERS, SLACK,
 };
 use super::units::Span;
 use crate::Instant;
@@ -34,8 +34,6 @@ pub(super) struct Silence {
     /// The first of them was not sent yet.
     is_probe_due: bool,
     has_failed: bool,
-    /// Others take turns with it.
-    is_shared: bool,
 }
 
 impl Silence {
@@ -53,7 +51,6 @@ impl Silence {
             left: 0,
             is_probe_due: false,
             has_failed: false,
-            is_shared: false,
         }
     }
 
@@ -63,11 +60,6 @@ impl Silence {
 
     pub(super) const fn set_lateness(&mut self, lateness: Duration) {
         self.lateness = lateness;
-    }
-
-    /// Others fill the same queue by turns, so that a round trip may soon take longer than the last.
-    pub(super) const fn set_shared(&mut self, is_shared: bool) {
-        self.is_shared = is_shared;
     }
 
     pub(super) const fn set_ack_delay(&mut self, later: Duration) {
@@ -151,8 +143,7 @@ impl Silence {
 
     /// The time for an answer.
     fn wait(&self) -> Duration {
-        let shared = if self.is_shared { self.rtt.max(SHARED_SLACK) } else { Duration::ZERO };
-        self.rtt.saturating_mul(RTT_QUARTERS) / 4 + SLACK + self.lateness + self.ack_delay + shared
+        self.rtt.saturating_mul(RTT_QUARTERS) / 4 + SLACK + self.lateness + self.ack_delay
     }
 
     /// Everything in flight is given up.

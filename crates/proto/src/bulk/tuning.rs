@@ -441,11 +441,7 @@ pub(super) mod silence {
     /// Added to that.
     pub(crate) const SLACK: Duration = Duration::from_millis(20);
 
-    /// Added to both, or a round trip if that is longer, where others fill the same queue in turns: a queue
-    /// of 100 ms may stand there at once.
-    pub(crate) const SHARED_SLACK: Duration = Duration::from_millis(100);
-
-    /// The maximum of all of it.
+    /// The maximum of both.
     pub(crate) const MAX_WAIT: Duration = Duration::from_secs(2);
 
     /// How many times that doubles without an answer.

@@ -87,9 +87,8 @@ impl Sender {
     }
 
     /// Sets whether the server paces the connections to this address together. Then the law of this one
-    /// rests, but beside a game, and an answer may take longer.
+    /// rests, but beside a game.
     pub(crate) const fn set_paced_together(&mut self, is_paced: bool) {
-        self.silence.set_shared(is_paced);
         self.is_paced_together = is_paced;
     }
 
