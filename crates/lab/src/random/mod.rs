@@ -3,7 +3,7 @@
 //!
 //! A sender that is tuned on cells which people chose is tuned to these people. A seed that is drawn on the
 //! day cannot be tuned to, and a summary is a distribution and not a choice of rows. The same seed draws the
-//! same cells here as there ([`python`]), so that each can be looked at over real sockets too.
+//! same cells here as there (`python.rs`), so that each can be looked at over real sockets too.
 //!
 //! * [`RandomLink`]: one join over a link of 1 to 400 Mbit/s, 2 to 400 ms, and up to three of ten oddities;
 //! * [`RandomCrowd`]: 2 to 40 joins on one bottleneck, at once or within some seconds;

@@ -284,14 +284,17 @@ impl Connection {
     pub(crate) fn flight(&self) -> Option<Flight> {
         let sender = self.blocks_out.sender().filter(|_| !self.blocks_out.is_idle())?;
         let in_flight = if sender.is_probing() { 0 } else { self.sent.in_flight() };
-        let rtt = self.sent.rtt();
+        let (latest, min_rtt) = (self.sent.rtt().latest_rtt(), self.sent.rtt().min_rtt());
+        let (rtt, min_rtt) = (latest.unwrap_or_default(), min_rtt.unwrap_or_default());
+        // A clock that steps leaves a delay one way, but none there and back.
+        let most = rtt.saturating_sub(min_rtt).as_secs_f64();
         Some(Flight {
             in_flight,
             acked: self.sent.acked(),
             lost: self.sent.lost(),
-            rtt: rtt.latest_rtt().unwrap_or_default(),
-            min_rtt: rtt.min_rtt().unwrap_or_default(),
-            queue: sender.queueing_seconds(),
+            rtt,
+            min_rtt,
+            queue: sender.queueing_seconds().map(|queue| queue.min(most)),
             link_bps: sender.link_bps().unwrap_or(0),
         })
     }

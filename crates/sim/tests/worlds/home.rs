@@ -12,9 +12,13 @@ const SEED: u64 = 0x5eed_0033;
 
 const BYTES: usize = 1 << 20;
 
+/// What the server's clock is ahead of the true time, so that it can be set back.
+const AHEAD: Duration = Duration::from_secs(2);
+
 /// Clients of one server.
 struct Street {
     world: World,
+    server: HostId<ServerHost>,
     clients: Vec<HostId<ClientHost>>,
 }
 
@@ -26,8 +30,9 @@ impl Street {
         let block = Block::new(1, Rng::stream(SEED, 1).bytes(bytes));
         let mut host = ServerHost::giving(block, server, SEED);
         host.is_checked = true;
-        world.add(host, address(1), &Access::default());
-        Self { world, clients: Vec::new() }
+        host.ahead = AHEAD;
+        let server = world.add(host, address(1), &Access::default());
+        Self { world, server, clients: Vec::new() }
     }
 
     fn access(&mut self, mbit: u64, delay_ms: u64, queue: u64) -> SegmentId {
@@ -144,4 +149,20 @@ fn one_that_moves_to_another_address_is_alone_there() {
     let limit = 2.0 * 4.0 * BYTES as f64 * 8.0 * 1.055 / 10e6;
     println!("{took:.2} of {limit:.2} s");
     assert!(took < 1.15 * limit, "{took} of {limit}");
+}
+
+/// The server's clock is set back, and what the clients report looks like a queue of half a second from then
+/// on. When the window believed it, it stayed at its least.
+#[test]
+fn a_clock_that_steps_is_no_queue() {
+    let mut street = Street::new(4 * BYTES);
+    let home = street.access(10, 25, 64 << 10);
+    (0..2).for_each(|_| street.join(2, home));
+    street.world.run_to(Instant::from_millis(1_000));
+    let server = street.server;
+    street.world.act(server, |host, _| host.ahead -= Duration::from_millis(500));
+    let took = last(&street.times());
+    let limit = 2.0 * 4.0 * BYTES as f64 * 8.0 * 1.055 / 10e6;
+    println!("{took:.2} of {limit:.2} s");
+    assert!(took < 1.15 * limit + 0.5, "{took} of {limit}");
 }
