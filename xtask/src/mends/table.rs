@@ -260,7 +260,7 @@ pub(super) const MENDS: &[Mend] = &[
             "const CALLED_PER_SEAT: usize = 4;",
             "const CALLED_PER_SEAT: usize = 1;",
         )],
-        finder: DOOR,
+        finder: "worlds::soak::seeds_that_once_failed",
     },
     Mend {
         name: "refused",
@@ -284,7 +284,7 @@ pub(super) const MENDS: &[Mend] = &[
             "self.0.push_back(number);\n        if self.0.len() > 16 {\n            \
              self.0.pop_front();\n        }",
         )],
-        finder: "oracles::a_receiver_is_sent_no_more_than_its_link_takes",
+        finder: "worlds::oracles::a_receiver_is_sent_no_more_than_its_link_takes",
     },
     Mend {
         name: "liar",
@@ -295,7 +295,7 @@ pub(super) const MENDS: &[Mend] = &[
             "        self.blocks_out.forget_path();\n        self.close(now, code, reason);",
             "        self.close(now, code, reason);",
         )],
-        finder: "oracles::a_receiver_is_sent_no_more_than_its_link_takes",
+        finder: "worlds::oracles::a_receiver_is_sent_no_more_than_its_link_takes",
     },
     Mend {
         name: "edge",

@@ -53,6 +53,14 @@ pub(super) struct Patch {
     pub(super) is_copying: bool,
 }
 
+/// A block of a file, of which the connection takes some for here: where it begins in the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Skipped {
+    pub(super) root: Root,
+    pub(super) begins: u64,
+    pub(super) length: u64,
+}
+
 /// A file that is being taken.
 #[derive(Debug)]
 pub(super) struct Active {
@@ -71,8 +79,10 @@ pub(super) struct Active {
     pub(super) end: Option<(u64, Root)>,
     /// It was wrong once, and is fetched whole.
     pub(super) is_second_try: bool,
-    /// A block that was all of it is complete: nothing more will come.
-    pub(super) is_all_sent: bool,
+    /// A block of it is complete, of which some was not handed out; and how often it was wanted again for
+    /// that.
+    pub(super) skipped: Option<Skipped>,
+    pub(super) skips: u8,
     /// Where its packed parts begin that are not written, and the bytes that they came in.
     pub(super) packed: BTreeMap<u64, u64>,
     /// Some of it came packed since the connection was told what is here of it.
@@ -98,7 +108,8 @@ impl Active {
             spent_bytes: 0,
             end: None,
             is_second_try: false,
-            is_all_sent: false,
+            skipped: None,
+            skips: 0,
             packed: BTreeMap::new(),
             came_packed: false,
             was_declined: false,

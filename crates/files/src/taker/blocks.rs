@@ -11,9 +11,9 @@ use haulier_core::Instant;
 
 use haulier_proto::connection::ChunkValue;
 
-use super::active::{Active, Stage, Status};
+use super::active::{Active, Skipped, Stage, Status};
+use super::plan::whole_chunks;
 use super::{Ask, MAX_ACTIVE, Taker, TakerAction, Told, Turn};
-use crate::chunks::CHUNK_BYTES;
 use crate::giver::{
     MAX_BLOCKS, MAX_EARLY_CHUNKS, MAX_MEMORY_PART_BYTES, MAX_PACKED_BYTES, MAX_PART_BYTES,
 };
@@ -67,6 +67,9 @@ impl Held {
 #[derive(Debug)]
 pub(super) struct Incoming {
     length: u64,
+    root: Root,
+    /// Bytes of it that were handed out: the connection hands out no chunk that it was told is here.
+    came: u64,
     place: Place,
 }
 
@@ -217,7 +220,7 @@ impl Taker {
                         active.end.get_or_insert((length, *root));
                     }
                 }
-                self.incoming.insert(tag, Incoming { length, place });
+                self.incoming.insert(tag, Incoming { length, root: *root, came: 0, place });
             }
             Ok(None) => {
                 self.actions
@@ -348,6 +351,7 @@ impl Taker {
         if tag.file().is_some() {
             self.progress.wire_bytes += length;
         }
+        incoming.came += length;
         match &mut incoming.place {
             Place::Memory(gathered) => {
                 let before = gathered.insert(offset, data).map_or(0, |it| it.len());
@@ -403,6 +407,7 @@ impl Taker {
 
     fn on_complete(&mut self, tag: BlockTag) {
         let Some(incoming) = self.take_incoming(tag) else { return };
+        let Incoming { root, length, came, .. } = incoming;
         let gathered = match incoming.place {
             Place::File(_) => Vec::new(),
             Place::Memory(gathered) => gathered.into_values().collect(),
@@ -413,9 +418,10 @@ impl Taker {
         }
         match tag {
             BlockTag::Recipe { .. } => self.on_recipe(file, &gathered.concat()),
-            BlockTag::Whole { .. } => {
+            BlockTag::Whole { .. } | BlockTag::Part { .. } if came < length => {
+                let begins = if let BlockTag::Part { offset, .. } = tag { offset } else { 0 };
                 if let Some(active) = self.active.get_mut(&file) {
-                    active.is_all_sent = true;
+                    active.skipped = Some(Skipped { root, begins, length });
                 }
             }
             BlockTag::Packed { offset, .. } => self.write_packed(file, offset, gathered),
@@ -464,12 +470,7 @@ impl Taker {
             return;
         }
         if std::mem::take(&mut active.came_packed) {
-            let chunk = CHUNK_BYTES as u64;
-            let whole = |it: Range<u64>| {
-                let end = if it.end == size { it.end.div_ceil(chunk) } else { it.end / chunk };
-                it.start.div_ceil(chunk)..end
-            };
-            let chunks = active.here.iter().map(whole).filter(|it| !it.is_empty()).collect();
+            let chunks = whole_chunks(&active.here, size);
             self.act(TakerAction::HaveChunks { root, chunks });
         }
     }

@@ -1,10 +1,11 @@
 //! Which file is next, what is here of it, what of it is wanted, and when it is done.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use haulier_core::Instant;
 
-use super::active::{Active, Stage, Status};
+use super::active::{Active, Skipped, Stage, Status};
 use super::{Ask, FinishError, Local, MAX_ACTIVE, Taker, TakerAction, TakerEvent, Told, Turn};
 use crate::messages::{Form, Message, Want};
 use crate::offer::{Content, Root, empty_root};
@@ -24,6 +25,9 @@ const MAX_COMPARED_BYTES: u64 = 32 << 30;
 
 /// Ranges of a want that resumes a file: with as many files as are active, half of what a giver keeps.
 const MAX_RESUMED_RANGES: usize = 64;
+
+/// How often some of a file is wanted again that the connection took for here.
+const MAX_SKIPS: u8 = 3;
 
 /// A file that waited for another one with the same content.
 #[derive(Debug)]
@@ -93,6 +97,7 @@ impl Taker {
             }
         }
         self.compare_next();
+        self.want_what_waited();
         if self.active.is_empty() && self.cursor >= self.offer.len() {
             self.progress(now);
             self.finish();
@@ -369,11 +374,47 @@ impl Taker {
         if active.here == Ranges::up_to(size) {
             active.stage = Stage::Finishing;
             self.act(TakerAction::Finish { file, size, root });
-        } else if active.is_all_sent {
-            // The connection still counts chunks as here that are not, and would go on doing so.
-            let fault = Fault::new(Reason::WrongRoot, "some of it never came");
-            self.fail(file, fault, Told::ByUs);
+        } else if let Some(skipped) = active.skipped.take() {
+            self.want_skipped(file, skipped, size);
         }
+    }
+
+    /// The connection took chunks of a block for ones that are here, and they are not: another file with the
+    /// same root was resumed, or the disk has lost them. They come once more, when no other file needs what
+    /// the connection believes of that root.
+    fn want_skipped(&mut self, file: u32, skipped: Skipped, size: u64) {
+        let Skipped { root, begins, .. } = skipped;
+        let is_stream = self.offer.entry(file).is_some_and(|it| it.content == Content::Stream);
+        let mut others = self.active.iter().filter(|&(&it, _)| self.root(it) == Some(root));
+        let is_needed = others.any(|(&other, it)| {
+            let is_coming = matches!(it.stage, Stage::Coming { .. });
+            other != file && is_coming && (it.skipped.is_none() || other < file)
+        });
+        let Some(active) = self.active.get_mut(&file) else { return };
+        if is_needed {
+            active.skipped = Some(skipped);
+            return;
+        }
+        if is_stream || active.skips >= MAX_SKIPS {
+            let fault = Fault::new(Reason::WrongRoot, "some of it never came");
+            return self.fail(file, fault, Told::ByUs);
+        }
+        (active.skips, active.accepted_bytes) = (active.skips + 1, 0);
+        let missing = active.here.missing_below(size).in_units(PART_UNIT);
+        let (first, end) = (begins / CHUNK, (begins + skipped.length).div_ceil(CHUNK));
+        let of_block = |it: Range<u64>| it.start.max(first)..it.end.min(end);
+        let here = whole_chunks(&active.here, size);
+        let here = here.iter().map(of_block).filter(|it| it.start < it.end);
+        let chunks = here.map(|it| it.start - first..it.end - first).collect();
+        self.act(TakerAction::HaveChunks { root, chunks });
+        self.want_any(file, &missing);
+    }
+
+    /// What waited for another file with the same root.
+    fn want_what_waited(&mut self) {
+        let skipped = self.active.iter().filter(|(_, it)| it.skipped.is_some());
+        let files: Vec<u32> = skipped.map(|(&file, _)| file).collect();
+        files.into_iter().for_each(|file| self.check_complete(file));
     }
 
     /// The disk has lost some chunks of a file that was all here: these come once more.
@@ -387,7 +428,7 @@ impl Taker {
         let root = self.root(file);
         let Some(active) = self.active.get_mut(&file) else { return };
         let lost_bytes = missing.count();
-        (active.here, active.is_all_sent) = (here, false);
+        (active.here, active.skipped) = (here, None);
         // Counted anew: no sender has this disk lose anything, and it may send the whole file for a chunk.
         active.accepted_bytes = 0;
         active.verified_bytes = active.verified_bytes.saturating_sub(lost_bytes);
@@ -433,6 +474,15 @@ fn is_compared(content: &Content) -> bool {
 /// The bytes of these chunks.
 fn bytes_of(chunks: &Ranges, size: u64) -> Ranges {
     chunks.iter().map(|it| at_chunk(it.start)..at_chunk(it.end).min(size)).collect()
+}
+
+/// The chunks all of whose bytes are among these.
+pub(super) fn whole_chunks(bytes: &Ranges, size: u64) -> Ranges {
+    let whole = |it: Range<u64>| {
+        let end = if it.end == size { it.end.div_ceil(CHUNK) } else { it.end / CHUNK };
+        it.start.div_ceil(CHUNK)..end
+    };
+    bytes.iter().map(whole).filter(|it| !it.is_empty()).collect()
 }
 
 /// Where a chunk begins. A journal's numbers are the program's, and still nothing overflows.

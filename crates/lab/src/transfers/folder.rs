@@ -194,7 +194,13 @@ impl Folder {
         let length = identity.length().unwrap_or_default();
         let is_new = !has_journal || data.length()? != length;
         if is_new {
-            journal.as_ref().map_or(Ok(()), |journal| journal.set_length(0))?;
+            // For good, before the data goes: after a loss of power it would vouch for what is blank.
+            if let Some(journal) = &journal
+                && journal.length()? > 0
+            {
+                journal.set_length(0)?;
+                journal.sync()?;
+            }
             data.set_length(0)?;
             data.set_length(length)?;
         }
