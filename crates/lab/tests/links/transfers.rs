@@ -54,6 +54,12 @@ fn seeds_of_files_that_once_failed() {
         // No fault of the files: the simulated client never heard that its connection had ended while its
         // disk was behind.
         0xe15c_3962_def0_afcb,
+        // Of two files with one content one was resumed, and the other waited for what the connection took
+        // for here.
+        0x6497_e2ce_def3_8dce,
+        0x8783_94c1_3002_55f3,
+        // The data of a file that had changed was gone, and its old journal was not.
+        0x9a9e_ded7_6443_b037,
     ];
     for &seed in SEEDS {
         assert_eq!(run_scenario(seed).verdict, Verdict::Finished, "{seed:#018x}");
