@@ -5,8 +5,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use haulier::file::plain_name;
+use haulier_files::errors::ReadError;
 use haulier_files::offer::Entry;
-use haulier_files::session::Library;
+use haulier_files::session::{Library, LibraryError};
 use haulier_files::tree_cache::TreeCache;
 
 use crate::failure::Failure;
@@ -39,7 +40,7 @@ pub(crate) fn load(
     let cache = TreeCache::user_folder().map_or_else(TreeCache::beside, TreeCache::with_fallback);
     let cache = if hashes_anew { cache.without_trust() } else { cache };
     let library = Library::load(&named, cache);
-    let library = library.map_err(|error| Failure::Usage(error.to_string()))?;
+    let library = library.map_err(|error| failure_of(&error))?;
     if let [first, ..] = library.skipped() {
         report.warning(&format!(
             "{} of what is in the directories is not served, such as {}: links, pipes, and names that \
@@ -57,6 +58,14 @@ pub(crate) fn load(
     Ok(library)
 }
 
+/// A file that changes while it is looked at is no fault of the command line.
+fn failure_of(error: &LibraryError) -> Failure {
+    match error {
+        LibraryError::Read(ReadError::Changed { .. }) => Failure::Io(error.to_string()),
+        _ => Failure::Usage(error.to_string()),
+    }
+}
+
 /// The name for clients: without a dot at its beginning, for nothing hidden is to appear at theirs.
 fn name_of(path: &Path) -> Result<String, Failure> {
     if path.as_os_str() == "-" {
@@ -70,4 +79,19 @@ fn name_of(path: &Path) -> Result<String, Failure> {
                     system";
         Failure::Usage(format!("{} {what}", path.display()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use haulier_files::errors::Change;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_changes_while_it_is_hashed_is_no_wrong_argument() {
+        let changed = |change| LibraryError::Read(ReadError::Changed { path: "x".into(), change });
+        assert_eq!(failure_of(&changed(Change::Longer)).exit_code(), 5);
+        let too_long = LibraryError::Read(ReadError::TooLong { path: "x".into(), bytes: 1 });
+        assert_eq!(failure_of(&too_long).exit_code(), 2);
+    }
 }
