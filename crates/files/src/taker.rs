@@ -13,7 +13,7 @@ mod blocks;
 mod patch;
 mod plan;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -171,6 +171,8 @@ pub struct Taker {
     active: BTreeMap<u32, Active>,
     /// The next file of the plan.
     cursor: u32,
+    /// Files whose root was asked for: it is not part of the offer.
+    learned: BTreeSet<u32>,
     /// The first file that has or gets this content, and those that will be copies of one.
     contents: HashMap<Root, u32>,
     copies: BTreeMap<u32, Vec<u32>>,
@@ -220,6 +222,7 @@ impl Taker {
             active: BTreeMap::new(),
             cursor: 0,
             contents: HashMap::new(),
+            learned: BTreeSet::new(),
             copies: BTreeMap::new(),
             queue: VecDeque::new(),
             to_compare: VecDeque::new(),

@@ -269,16 +269,32 @@ fn the_program_may_refuse_and_stop() {
     assert!(matches!(actions[..], [TakerAction::Abandon { file: 0 }, TakerAction::Close { .. }]));
 }
 
-/// A connection that takes chunks for here that are not: the file fails, and nothing waits for ever.
+/// A connection that takes chunks for here that are not, for another file has the same root: it is told what
+/// is here, and these are wanted again. If that goes on the file fails, and nothing waits for ever.
 #[test]
-fn a_block_that_is_complete_without_all_chunks_fails_its_file() {
+fn a_block_that_is_complete_without_all_chunks_is_wanted_again() {
     let mut taker = taking(TakerConfig::new(Ask::Open), &known(MIB));
-    let tag = BlockTag::Whole { file: 0, want: 1 }.to_u64();
-    taker.handle_announced(NOW, tag, MIB, ROOT);
+    actions_of(&mut taker);
+    let announced = |taker: &mut Taker, want| {
+        let tag = BlockTag::Whole { file: 0, want }.to_u64();
+        taker.handle_announced(NOW, tag, MIB, ROOT);
+        tag
+    };
+    let tag = announced(&mut taker, 1);
     taker.handle_chunk(NOW, tag, 0, Bytes::from_static(&[0; 1 << 18]), VALUE);
     taker.handle_complete(NOW, tag);
     assert_eq!(code_of_taker(&mut taker), None, "a write is on its way");
     taker.handle_written(NOW, 0, Ok(0..1 << 18));
+    for want in 2..=4 {
+        let actions = actions_of(&mut taker);
+        let said = actions.iter().find_map(|action| match action {
+            TakerAction::HaveChunks { root, chunks } => Some((*root, chunks.clone())),
+            _ => None,
+        });
+        assert_eq!(said, Some((ROOT, [0..1].into_iter().collect())), "{actions:?}");
+        let tag = announced(&mut taker, want);
+        taker.handle_complete(NOW, tag);
+    }
     assert_eq!(code_of_taker(&mut taker), Some(haulier_files::reason::INCOMPLETE));
 }
 

@@ -226,6 +226,13 @@ impl Taker {
                 self.actions
                     .push_back(TakerAction::Decline { tag, code: Reason::NotWanted as u32 });
             }
+            Err((ANOTHER_FILE, _)) if tag.file().is_some_and(|it| self.learned.contains(&it)) => {
+                // It was offered without a root, which was asked for, and has changed since.
+                let (file, code) = (tag.file().unwrap_or_default(), Reason::Changed as u32);
+                self.actions.push_back(TakerAction::Decline { tag, code });
+                let fault = Fault::new(Reason::Changed, "it is not what it was when it was hashed");
+                self.fail(file, fault, Told::ByUs);
+            }
             Err((code, what)) => self.refuse(code, what),
         }
     }

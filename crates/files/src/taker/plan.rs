@@ -258,6 +258,7 @@ impl Taker {
     fn look_again(&mut self, file: u32, root: Root) {
         // One copy at most, for whoever else has the list keeps it as it was.
         Arc::make_mut(&mut self.offer).learn(file, root);
+        self.learned.insert(file);
         if let Some(active) = self.active.get_mut(&file) {
             active.stage = Stage::Proving { is_known: true };
         }

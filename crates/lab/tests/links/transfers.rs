@@ -60,6 +60,8 @@ fn seeds_of_files_that_once_failed() {
         0x8783_94c1_3002_55f3,
         // The data of a file that had changed was gone, and its old journal was not.
         0x9a9e_ded7_6443_b037,
+        // A file whose root was asked for changed without a trace, and that ended the whole transfer.
+        0xa015_4d94_cb3a_be32,
     ];
     for &seed in SEEDS {
         assert_eq!(run_scenario(seed).verdict, Verdict::Finished, "{seed:#018x}");
