@@ -66,6 +66,21 @@ impl<S: Storage> Unfinished<S> {
         Ok(Self::new(data, journal, identity))
     }
 
+    /// Before a file is begun where another one was: nothing is left of that. Its journal is gone for good
+    /// before its data: killed or without power between the two, it would vouch for what is blank.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn clear(data: &S, journal: Option<&S>) -> io::Result<()> {
+        if let Some(journal) = journal
+            && journal.length()? > 0
+        {
+            journal.set_length(0)?;
+            journal.sync()?;
+        }
+        data.set_length(0)
+    }
+
     /// Goes on with a file, if the journal is one of it; else begins it. What no checkpoint covers, a
     /// second's worth, is hashed again and written again at once: a loss of power may have taken some of it,
     /// and whoever asks for the rest has to know; and of what a failed sync left in the system's memory no

@@ -269,8 +269,8 @@ fn the_program_may_refuse_and_stop() {
     assert!(matches!(actions[..], [TakerAction::Abandon { file: 0 }, TakerAction::Close { .. }]));
 }
 
-/// A connection that takes chunks for here that are not, for another file has the same root: it is told what
-/// is here, and these are wanted again. If that goes on the file fails, and nothing waits for ever.
+/// Another file with the same root was resumed, so that the connection does not deliver its chunks for this
+/// one: it is told which are here, and the others are wanted again. After three times the file fails.
 #[test]
 fn a_block_that_is_complete_without_all_chunks_is_wanted_again() {
     let mut taker = taking(TakerConfig::new(Ask::Open), &known(MIB));

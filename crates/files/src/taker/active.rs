@@ -53,7 +53,7 @@ pub(super) struct Patch {
     pub(super) is_copying: bool,
 }
 
-/// A block of a file, of which the connection takes some for here: where it begins in the file.
+/// A block of a file of which the connection delivered only a part, and where it begins in the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Skipped {
     pub(super) root: Root,
@@ -79,8 +79,7 @@ pub(super) struct Active {
     pub(super) end: Option<(u64, Root)>,
     /// It was wrong once, and is fetched whole.
     pub(super) is_second_try: bool,
-    /// A block of it is complete, of which some was not handed out; and how often it was wanted again for
-    /// that.
+    /// A block of it that is complete, and of which chunks are missing; and how often they were wanted again.
     pub(super) skipped: Option<Skipped>,
     pub(super) skips: u8,
     /// Where its packed parts begin that are not written, and the bytes that they came in.

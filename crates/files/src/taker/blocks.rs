@@ -68,7 +68,7 @@ impl Held {
 pub(super) struct Incoming {
     length: u64,
     root: Root,
-    /// Bytes of it that were handed out: the connection hands out no chunk that it was told is here.
+    /// Bytes of it that were delivered. The connection delivers no chunk that it was told the taker has.
     came: u64,
     place: Place,
 }

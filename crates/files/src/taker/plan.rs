@@ -26,7 +26,7 @@ const MAX_COMPARED_BYTES: u64 = 32 << 30;
 /// Ranges of a want that resumes a file: with as many files as are active, half of what a giver keeps.
 const MAX_RESUMED_RANGES: usize = 64;
 
-/// How often some of a file is wanted again that the connection took for here.
+/// How often the missing chunks of a complete block are wanted again.
 const MAX_SKIPS: u8 = 3;
 
 /// A file that waited for another one with the same content.
@@ -380,9 +380,9 @@ impl Taker {
         }
     }
 
-    /// The connection took chunks of a block for ones that are here, and they are not: another file with the
-    /// same root was resumed, or the disk has lost them. They come once more, when no other file needs what
-    /// the connection believes of that root.
+    /// The connection did not deliver all chunks of a complete block. It was told that the taker has them:
+    /// another file with the same root was resumed, or the disk has lost them. They are wanted again, once no
+    /// other file needs what the connection was told of that root.
     fn want_skipped(&mut self, file: u32, skipped: Skipped, size: u64) {
         let Skipped { root, begins, .. } = skipped;
         let is_stream = self.offer.entry(file).is_some_and(|it| it.content == Content::Stream);

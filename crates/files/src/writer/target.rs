@@ -108,15 +108,7 @@ impl Target {
         let is_new = !has_journal || data.length().map_err(|error| self.io(error))? != length;
         let prepare = || {
             if is_new {
-                // First, and for good: killed or without power after the other two, an old journal would
-                // seem to be of the new data.
-                if let Some(journal) = &journal
-                    && journal.length()? > 0
-                {
-                    journal.set_len(0)?;
-                    journal.sync()?;
-                }
-                data.set_len(0)?;
+                Unfinished::clear(&data, journal.as_ref())?;
                 system::reserve(&data, length)?;
             }
             #[cfg(test)]

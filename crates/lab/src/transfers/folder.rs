@@ -194,14 +194,7 @@ impl Folder {
         let length = identity.length().unwrap_or_default();
         let is_new = !has_journal || data.length()? != length;
         if is_new {
-            // For good, before the data goes: after a loss of power it would vouch for what is blank.
-            if let Some(journal) = &journal
-                && journal.length()? > 0
-            {
-                journal.set_length(0)?;
-                journal.sync()?;
-            }
-            data.set_length(0)?;
+            Unfinished::clear(&data, journal.as_ref())?;
             data.set_length(length)?;
         }
         match journal {

@@ -81,9 +81,9 @@ impl Ensembles {
         self.change(id, |ensemble| ensemble.is_open_to(now, id)).unwrap_or(true)
     }
 
-    /// A connection has sent a datagram.
-    pub(super) fn on_sent(&mut self, now: Instant, id: ConnectionId) {
-        self.change(id, |ensemble| ensemble.on_sent(now, id));
+    /// A connection has sent a datagram, in a turn or beside one.
+    pub(super) fn on_sent(&mut self, now: Instant, id: ConnectionId, has_turn: bool) {
+        self.change(id, |ensemble| ensemble.on_sent(now, id, has_turn));
     }
 
     /// A connection has nothing more to send now, or waits, with so much left.

@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(window.size(), 53.0, "it is no beginning");
     }
 
-    /// Who begins in a full queue sees none, and half of what it sends is lost.
+    /// A connection that begins in a full queue sees none, and loses half of its datagrams.
     #[test]
     fn heavy_losses_without_a_queue_end_growth() {
         let mut window = Window::new(100.0, 100);

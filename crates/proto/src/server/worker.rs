@@ -397,9 +397,8 @@ impl Worker {
                 self.slots.on_sent();
                 self.uplink.on_sent(now, id, bytes);
                 self.flights.on_sent(now, id);
-                // Without a turn there is no slice in it: acks and packets are not paced, and do not count.
-                if is_shared && has_turn {
-                    self.ensembles.on_sent(now, id);
+                if is_shared {
+                    self.ensembles.on_sent(now, id, has_turn);
                 }
                 self.count_sent(bytes);
             } else {

@@ -71,7 +71,7 @@ fn last(times: &[f64]) -> f64 {
 #[test]
 fn players_behind_one_access_share_it_and_lose_next_to_nothing() {
     let cells =
-        [(10, BYTES, 10, 25, 0.01), (20, 2 * BYTES, 50, 15, 0.03), (50, BYTES / 4, 5, 30, 0.07)];
+        [(10, BYTES, 10, 25, 0.01), (20, 2 * BYTES, 50, 15, 0.03), (50, BYTES / 4, 5, 30, 0.06)];
     for (clients, bytes, mbit, delay_ms, most) in cells {
         let mut street = Street::new(bytes);
         let home = street.access(mbit, delay_ms, 64 << 10);
