@@ -24,8 +24,8 @@ use crate::connection::{Flight, Left};
 use crate::wire::request::REQUEST_BYTES;
 
 /// How fast a window may go out, in windows a round trip: while it grows, and once a queue was met. Linux
-/// paces TCP with 2 in slow start and with 1.2 after it; with 2 the first flights of fifty overflow a queue.
-const PACE: (f64, f64) = (1.5, 1.2);
+/// paces TCP so, in slow start and after it.
+const PACE: (f64, f64) = (2.0, 1.2);
 
 /// A turn is an eighth of the window, and at most what a connection sends at a time: a quarter of the least
 /// queue that is usual.

@@ -58,6 +58,8 @@ pub(crate) struct Ledger {
     /// How much later a datagram may have been sent that overtakes another, which yet arrives.
     reordering: Duration,
     timing: Timing,
+    /// The clock went back since datagrams before this number were sent: they show no round trip.
+    timed_from: u64,
     skipped: Skipped,
     lost: u64,
     /// Why the last one was.
@@ -85,6 +87,7 @@ impl Ledger {
             newest: None,
             reordering: Duration::ZERO,
             timing: Timing::new(),
+            timed_from: 0,
             skipped: Skipped::new(),
             lost: 0,
             lost_because: LossReason::NoRoom,
@@ -212,8 +215,10 @@ impl Ledger {
         self.first_open += skipped.unwrap_or(self.records.len() - self.first_open);
         let must_go = self.must_go(self.first_open);
         let record = self.records.get_mut(self.first_open)?;
-        // The clock jumped ahead and back: the timeout restarts.
-        record.sent_at = record.sent_at.min(now);
+        if record.sent_at > now {
+            // The clock jumped ahead and back: the timeout restarts.
+            (record.sent_at, self.timed_from) = (now, self.next);
+        }
         let why = self.newest.and_then(|(newest, sent_at)| {
             let later = newest.checked_sub(record.number).filter(|&later| later > 0)?;
             let is_overtaken = sent_at.since(record.sent_at) >= self.reordering;

@@ -108,7 +108,8 @@ impl Ledger {
                 record.contents = Contents::Settled;
                 walk.has_news = true;
                 // A datagram from the future shows that the clock went back, not how long it took.
-                if acked.number == walk.largest && acked.sent_at <= now {
+                let is_timed = acked.number >= self.timed_from && acked.sent_at <= now;
+                if acked.number == walk.largest && is_timed {
                     walk.sample = Some(now.since(acked.sent_at));
                 }
                 self.on_closed();

@@ -329,6 +329,16 @@ fn a_clock_that_jumps_does_no_harm() {
     send(&mut sent, at(0), 1);
     assert!(acked(&mut sent, at(80), &ack(1, 0, &[])).is_ok());
     assert_eq!(lost(&mut sent, at(90)), [0], "its timeout restarted");
+
+    // Half a second back, less than a round trip before the ack.
+    let mut sent = Ledger::new();
+    send(&mut sent, at(500), 1);
+    assert_eq!(lost(&mut sent, at(40)), [0; 0]);
+    assert!(acked(&mut sent, at(45), &ack(0, 0, &[])).is_ok());
+    assert_eq!(sent.rtt().min_rtt(), None, "5 ms since its timeout restarted are no round trip");
+    send(&mut sent, at(50), 1);
+    assert!(acked(&mut sent, at(130), &ack(1, 0, &[])).is_ok());
+    assert_eq!(sent.rtt().min_rtt(), Some(ms(80)), "what was sent since is timed");
 }
 
 #[test]
