@@ -159,6 +159,24 @@ fn a_checkpoint_loses_nothing() {
     }
 }
 
+/// The power fails while another file is begun where this one was: no journal vouches for blank data.
+#[test]
+fn what_is_cleared_is_not_vouched_for_after_a_crash() {
+    let file = file_of(2);
+    for seed in 0..20 {
+        let disk = ModelDisk::new(seed, Faults::default());
+        let unfinished = resume(&disk, &file).unwrap();
+        (0..3).for_each(|index| unfinished.write(index, chunk(&file, index)).unwrap());
+        unfinished.checkpoint().unwrap();
+        let (data, journal) = (disk.file("data"), disk.file("journal"));
+        Unfinished::clear(&data, Some(&journal)).unwrap();
+        data.set_length(file.len() as u64).unwrap();
+        disk.crash();
+        let again = resume(&disk, &file).unwrap();
+        assert!((0..3).all(|index| !again.is_here(index)), "seed {seed}");
+    }
+}
+
 /// A killed process loses nothing at all; what no checkpoint covers is hashed at once.
 #[test]
 fn after_a_kill_the_uncovered_chunks_are_hashed_at_once() {

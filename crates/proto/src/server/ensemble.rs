@@ -254,8 +254,8 @@ impl Ensemble {
         self.window.has_room(self.in_flight, datagrams) && self.paced_at <= now
     }
 
-    /// A member has sent a datagram. Without a turn there is no slice in it: acks and packets are in flight as
-    /// well, and use up neither a turn nor the pace.
+    /// A member has sent a datagram. Without a turn there is no slice in it: acks and packets are in flight
+    /// as well, and use up neither a turn nor the pace.
     pub(super) fn on_sent(&mut self, now: Instant, id: ConnectionId, has_turn: bool) {
         let Some(member) = self.members.get_mut(&id) else { return };
         member.flight.in_flight += 1;
@@ -494,7 +494,7 @@ mod tests {
         assert!(three.is_empty() && three.in_flight == 0 && three.poll_timeout().is_none());
     }
 
-    /// A connection that was alone fills its path already: a second one does not double the datagrams in flight.
+    /// A connection that was alone fills its path: a second one does not double the datagrams in flight.
     #[test]
     fn a_newcomer_beside_one_that_is_settled_begins_with_its_share() {
         let ids = ids(2);
