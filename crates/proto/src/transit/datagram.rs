@@ -84,6 +84,8 @@ pub(super) enum Contents {
     /// It asked for no ack, so that nothing in it matters.
     AckOnly,
     Open,
+    /// It does, and the clock went back since it was sent: its ack shows no round trip.
+    Untimed,
     Settled,
 }
 
@@ -149,7 +151,7 @@ impl Datagram {
     }
 
     pub(super) const fn is_open(&self) -> bool {
-        matches!(self.contents, Contents::Open)
+        matches!(self.contents, Contents::Open | Contents::Untimed)
     }
 }
 

@@ -58,8 +58,6 @@ pub(crate) struct Ledger {
     /// How much later a datagram may have been sent that overtakes another, which yet arrives.
     reordering: Duration,
     timing: Timing,
-    /// The clock went back since datagrams before this number were sent: they show no round trip.
-    timed_from: u64,
     skipped: Skipped,
     lost: u64,
     /// Why the last one was.
@@ -87,7 +85,6 @@ impl Ledger {
             newest: None,
             reordering: Duration::ZERO,
             timing: Timing::new(),
-            timed_from: 0,
             skipped: Skipped::new(),
             lost: 0,
             lost_because: LossReason::NoRoom,
@@ -214,11 +211,10 @@ impl Ledger {
         let skipped = self.records.range(self.first_open..).position(is_open);
         self.first_open += skipped.unwrap_or(self.records.len() - self.first_open);
         let must_go = self.must_go(self.first_open);
-        let record = self.records.get_mut(self.first_open)?;
-        if record.sent_at > now {
-            // The clock jumped ahead and back: the timeout restarts.
-            (record.sent_at, self.timed_from) = (now, self.next);
+        if self.records.get(self.first_open)?.sent_at > now {
+            self.on_clock_went_back(now);
         }
+        let record = self.records.get_mut(self.first_open)?;
         let why = self.newest.and_then(|(newest, sent_at)| {
             let later = newest.checked_sub(record.number).filter(|&later| later > 0)?;
             let is_overtaken = sent_at.since(record.sent_at) >= self.reordering;
@@ -235,6 +231,17 @@ impl Ledger {
         self.lost += u64::from(!lost.is_probe());
         self.on_closed();
         Some(lost)
+    }
+
+    /// The timeouts of what is in flight restart, and none of it shows a round trip any more. What was sent
+    /// in the old time is dated once, however far the clock went back.
+    fn on_clock_went_back(&mut self, now: Instant) {
+        for record in self.records.range_mut(self.first_open..) {
+            record.sent_at = record.sent_at.min(now);
+            if record.is_open() {
+                record.contents = Contents::Untimed;
+            }
+        }
     }
 
     /// Nothing was heard for long: what is in flight no longer counts as that. Returns how many datagrams

@@ -108,7 +108,7 @@ impl Ledger {
                 record.contents = Contents::Settled;
                 walk.has_news = true;
                 // A datagram from the future shows that the clock went back, not how long it took.
-                let is_timed = acked.number >= self.timed_from && acked.sent_at <= now;
+                let is_timed = acked.contents == Contents::Open && acked.sent_at <= now;
                 if acked.number == walk.largest && is_timed {
                     walk.sample = Some(now.since(acked.sent_at));
                 }
