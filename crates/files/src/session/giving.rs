@@ -97,7 +97,7 @@ impl Giving {
         config: GiverConfig,
         path: &str,
     ) -> Option<Self> {
-        let all = library.offer();
+        let all = library.offer_now(pool);
         // What a client has a list of its own for counts as its own.
         let (offer, list_bytes) = match path {
             "" => (all, 0),

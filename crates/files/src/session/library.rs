@@ -7,26 +7,29 @@
 //! ([`shared`](super::shared)).
 //!
 //! The invariant: what is served of a file is the version that was there when it was last looked at: when the
-//! library was loaded, or when a read of it found something else. That read ends with `changed`, nothing
-//! that was known of the file counts any more, and the next client is offered the file of now.
+//! library was loaded, before an offer was made of it, or when a read of it found something else. That read
+//! ends with `changed`, nothing that was known of the file counts any more, and the next client is offered
+//! the file of now.
+
+mod found;
 
 use std::collections::HashMap;
-use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haulier_proto::connection::BlockTree;
 
+use self::found::Found;
 use super::Ticket;
 use super::pipe::Pipe;
 use super::shared::{SLICE_BYTES, Shared};
 use crate::cut::Cutter;
 use crate::errors::{Change, ReadError};
 use crate::folder::Folder;
+use crate::mode::Mode;
 use crate::names::{NameError, SafePath};
 use crate::offer::{Content, Entry, Offer, OfferError, Root};
 use crate::pieces::{MAX_PIECES, Recipe};
@@ -45,12 +48,13 @@ const MAX_HASHED_IN_ALL_BYTES: u64 = 1 << 30;
 /// opened as they are read: a process may have 1024 open, or fewer.
 const MAX_OPEN: usize = 256;
 
+/// Files that are looked at before an offer is made: 0.3 ms of the thread that serves all. Of more files each
+/// offer looks at the next ones.
+const LOOKED_AT: usize = MAX_OPEN;
+
 /// How long no part of a file was made before what is left is hashed in the background: at 64 MiB a part
 /// and 0.5 Gbit/s, a transfer that goes on.
 const QUIET: Duration = Duration::from_secs(1);
-
-/// Directories in directories that are looked into: what a path may have.
-const MAX_DEPTH: usize = 32;
 
 /// Why a library cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +85,8 @@ pub struct Library {
     cache: TreeCache,
     skipped: Vec<PathBuf>,
     last_part: Mutex<Option<Instant>>,
+    /// The file that is looked at next.
+    next_look: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -126,23 +132,7 @@ impl Library {
     /// [`LibraryError`].
     pub fn load(paths: &[(String, PathBuf)], cache: TreeCache) -> Result<Self, LibraryError> {
         let mut draw = random_draws();
-        let mut found = Found::default();
-        for (name, path) in paths {
-            if path.as_os_str() == "-" {
-                found.add_pipe(name, path, true)?;
-                continue;
-            }
-            let metadata = fs::metadata(path).map_err(|error| ReadError::io(path, error))?;
-            if metadata.is_dir() {
-                let folder = Folder::open(path).map_err(|error| ReadError::io(path, error))?;
-                found.add_folder(name, path, &folder, 0)?;
-            } else if metadata.file_type().is_fifo() {
-                found.add_pipe(name, path, false)?;
-            } else {
-                found.add_file(name, SourceFile::open(path)?, None)?;
-            }
-        }
-        let Found { mut files, skipped } = found;
+        let Found { mut files, skipped } = Found::at(paths)?;
         let mut left = MAX_HASHED_IN_ALL_BYTES;
         for (entry, served) in &mut files {
             served.know(entry, &cache, &mut left, &mut draw)?;
@@ -152,13 +142,36 @@ impl Library {
         let by_path = paths.zip(0..).collect();
         let files = files.into_iter().map(|(_, served)| served).collect();
         let (offer, last_part) = (Mutex::new(Arc::new(offer)), Mutex::default());
-        Ok(Self { files, by_path, offer, cache, skipped, last_part })
+        let next_look = AtomicUsize::new(0);
+        Ok(Self { files, by_path, offer, cache, skipped, last_part, next_look })
     }
 
     /// All that is offered, with what is known by now.
     #[must_use]
     pub fn offer(&self) -> Arc<Offer> {
         Arc::clone(&self.offer.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// All that is offered to a client that comes now. Of [`LOOKED_AT`] files it is seen whether they have
+    /// changed: a client that has the version of before would read nothing, so that no read found it out.
+    pub(super) fn offer_now(self: &Arc<Self>, pool: &PoolHandle) -> Arc<Offer> {
+        let count = self.files.len().min(LOOKED_AT);
+        let first = self.next_look.fetch_add(count, Ordering::Relaxed);
+        let looked_at = (0..count).map(|n| first.wrapping_add(n) % self.files.len());
+        let has_changed = |index: &usize| {
+            let served = self.file(*index).filter(|served| served.known().version.is_some());
+            let now = served.map(|served| served.file().and_then(|file| file.check()));
+            matches!(now, Some(Err(ReadError::Changed { .. })))
+        };
+        let changed: Vec<usize> = looked_at.filter(has_changed).collect();
+        let forgotten = changed.iter().filter_map(|index| self.forget(*index, None));
+        let forgotten: HashMap<usize, (FileVersion, Mode)> = forgotten.collect();
+        if !forgotten.is_empty() {
+            self.offer_sized(&forgotten);
+            let library = Arc::clone(self);
+            pool.run(move || forgotten.keys().for_each(|index| library.hash_small(*index)));
+        }
+        self.offer()
     }
 
     /// Hashes what is not hashed yet, so that clients that come later can compare it with what they have.
@@ -265,15 +278,28 @@ impl Library {
         let served = self.file(index).ok_or(Reason::Unreadable)?;
         let done = served.file().and_then(|file| read(served, &file));
         if let Err(ReadError::Changed { .. }) = &done {
-            self.look_again(index, served, tree);
+            self.look_again(index, tree);
         }
         done.map_err(|error| error.fault())
     }
 
     /// Forgets what is known of a file, if this tree is that or the file is another version; then its entry
     /// is made anew. A file that is gone stays in the offer, and is looked for when it is asked for.
-    fn look_again(&self, index: usize, served: &Served, tree: Option<&BlockTree>) {
-        let Ok(file) = served.open() else { return };
+    fn look_again(&self, index: usize, tree: Option<&BlockTree>) {
+        if let Some(forgotten) = self.forget(index, tree) {
+            self.offer_sized(&HashMap::from([forgotten]));
+            self.hash_small(index);
+        }
+    }
+
+    /// Forgets it, and says what the file is now.
+    fn forget(
+        &self,
+        index: usize,
+        tree: Option<&BlockTree>,
+    ) -> Option<(usize, (FileVersion, Mode))> {
+        let served = self.file(index)?;
+        let file = served.open().ok()?;
         let (version, mode) = (*file.version(), file.mode());
         {
             let mut known = served.known();
@@ -282,21 +308,32 @@ impl Library {
                 of_now.as_ref().is_some_and(|known| known.digest() == tree.digest())
             };
             if known.version == Some(version) && !tree.is_some_and(is_known) {
-                return;
+                return None;
             }
             let open = served.is_kept_open.then(|| Arc::new(file));
             *known = Known { version: Some(version), open, ..Known::default() };
         }
         *served.hasher() = FileHasher::default();
         self.cache.forget(&served.path);
-        self.change_entry(index, |entry| {
-            entry.content = Content::Sized(version.bytes);
-            (entry.modified_ns, entry.mode) = (version.modified_ns, mode);
+        Some((index, (version, mode)))
+    }
+
+    /// Offers these files as they are now, of which nothing else is known.
+    fn offer_sized(&self, forgotten: &HashMap<usize, (FileVersion, Mode)>) {
+        self.change_entries(|index, entry| {
+            if let Some((version, mode)) = forgotten.get(&index) {
+                entry.content = Content::Sized(version.bytes);
+                (entry.modified_ns, entry.mode) = (version.modified_ns, *mode);
+            }
         });
-        // One attempt: a file that is written all the time changes again under it, and then goes in parts. To
-        // look again from here held the thread for as long as it was written, a frame of its stack each time.
-        if version.bytes <= MAX_HASHED_BYTES
-            && let Ok(file) = served.file()
+    }
+
+    /// Hashes a file of which nothing is known, if that takes no longer than loading it did. One attempt: a
+    /// file that is written all the time changes again under it, and then goes in parts. To look again from
+    /// here held the thread for as long as it was written, a frame of its stack each time.
+    fn hash_small(&self, index: usize) {
+        let file = self.file(index).and_then(|served| served.file().ok());
+        if let Some(file) = file.filter(|file| file.version().bytes <= MAX_HASHED_BYTES)
             && let Ok(tree) = hash_file(&file, 2, &HashProgress::default())
         {
             self.learn(index, &file, &tree);
@@ -366,20 +403,22 @@ impl Library {
         };
         of_file.learn(tree.clone());
         self.keep(file, tree, recipe.as_ref());
-        self.change_entry(index, |entry| {
+        self.change_entries(|changed, entry| {
             // It may have changed while its tree was written.
-            if served.known().is_of(file) {
+            if changed == index && served.known().is_of(file) {
                 entry.content = known_content(tree);
             }
         });
     }
 
-    /// Whoever asks from now on is offered a file in this way.
-    fn change_entry(&self, index: usize, change: impl Fn(&mut Entry)) {
+    /// Whoever asks from now on is offered files in this way.
+    fn change_entries(&self, change: impl Fn(usize, &mut Entry)) {
         let mut offer = self.offer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut entries = offer.entries().to_vec();
-        for entry in entries.iter_mut().filter(|entry| self.index(&entry.path) == Some(index)) {
-            change(entry);
+        for entry in &mut entries {
+            if let Some(index) = self.index(&entry.path) {
+                change(index, entry);
+            }
         }
         // Its paths did not collide before, and stay.
         if let Ok(changed) = Offer::new(entries) {
@@ -507,89 +546,6 @@ fn random_draws() -> impl FnMut(u32) -> u32 {
 fn known_content(tree: &BlockTree) -> Content {
     let root: Root = *tree.digest();
     Content::Known { size: tree.length(), root }
-}
-
-#[derive(Default)]
-struct Found {
-    files: Vec<(Entry, Served)>,
-    skipped: Vec<PathBuf>,
-}
-
-impl Found {
-    fn add_file(
-        &mut self,
-        name: &str,
-        file: SourceFile,
-        base: Option<&Path>,
-    ) -> Result<(), LibraryError> {
-        let path = file.path().to_owned();
-        let safe = SafePath::from_disk(name)
-            .map_err(|error| LibraryError::Name { path: path.clone(), error })?;
-        let mut entry = Entry::new(safe, Content::Sized(file.version().bytes));
-        entry.mode = file.mode();
-        entry.modified_ns = file.version().modified_ns;
-        let is_kept_open = self.files.len() < MAX_OPEN;
-        let mut served = Served::new(&path, Some(file), is_kept_open);
-        served.base = base.map(Path::to_owned);
-        self.files.push((entry, served));
-        Ok(())
-    }
-
-    /// A pipe: nothing of it is known, and nothing is opened yet.
-    fn add_pipe(&mut self, name: &str, path: &Path, is_stdin: bool) -> Result<(), LibraryError> {
-        let safe = SafePath::from_disk(name)
-            .map_err(|error| LibraryError::Name { path: path.to_owned(), error })?;
-        let mut served = Served::new(path, None, false);
-        served.pipe = Some(PipeSource { is_stdin, was_taken: AtomicBool::new(false) });
-        self.files.push((Entry::new(safe, Content::Stream), served));
-        Ok(())
-    }
-
-    /// What is in a directory, by name. A link could lead anywhere, also back.
-    fn add_folder(
-        &mut self,
-        name: &str,
-        base: &Path,
-        folder: &Folder,
-        depth: usize,
-    ) -> Result<(), LibraryError> {
-        let path = folder.path();
-        let io = |error| ReadError::io(path, error);
-        let mut inside: Vec<_> =
-            fs::read_dir(path).map_err(io)?.collect::<Result<_, _>>().map_err(io)?;
-        inside.sort_by_key(fs::DirEntry::file_name);
-        let is_empty = inside.is_empty();
-        for item in inside {
-            let kind = item.file_type().map_err(io)?;
-            let (path, part) = (item.path(), item.file_name());
-            let inner = item.file_name().to_str().map(|inner| format!("{name}/{inner}"));
-            match inner.filter(|inner| SafePath::from_disk(inner).is_ok()) {
-                Some(inner) if kind.is_dir() && depth + 1 < MAX_DEPTH => {
-                    let folder = folder.inner(&part).map_err(io)?;
-                    self.add_folder(&inner, base, &folder, depth + 1)?;
-                }
-                Some(inner) if kind.is_file() => {
-                    let file = SourceFile::open_inside(folder, &path)?;
-                    self.add_file(&inner, file, Some(base))?;
-                }
-                _ if is_own(&path) => {}
-                _ => self.skipped.push(path),
-            }
-        }
-        if is_empty {
-            let safe = SafePath::from_disk(name)
-                .map_err(|error| LibraryError::Name { path: path.to_owned(), error })?;
-            let entry = Entry::new(safe, Content::Directory);
-            self.files.push((entry, Served::new(path, None, false)));
-        }
-        Ok(())
-    }
-}
-
-/// Whether it is something that lies beside files because of this crate.
-fn is_own(path: &Path) -> bool {
-    let endings = ["haulier-part", "haulier-journal", "haulier-tree"];
-    path.extension().is_some_and(|ending| endings.iter().any(|own| ending == *own))
 }
 
 #[cfg(test)]

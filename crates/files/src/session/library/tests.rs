@@ -1,7 +1,7 @@
 //! Files that change at the worst moment.
 
 use std::cell::Cell;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::rc::Rc;
@@ -81,6 +81,27 @@ fn a_root_is_not_offered_when_the_file_changed_while_its_tree_was_written() {
     assert_eq!(content(&library), Content::Sized(bytes));
     drop(planned);
     library.hash_rest();
+    let tree = BlockTree::of(&fs::read(&path).unwrap());
+    assert_eq!(content(&library), known_content(&tree));
+}
+
+/// A client that has a file from before a change reads nothing of it: it was told that all is here, for as
+/// long as nobody read it.
+#[test]
+fn a_client_is_offered_a_file_that_changed_though_nobody_has_read_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, library) = library(folder.path(), 1 << 20);
+    let pool = crate::pool::DiskPool::new(1, crate::pool::Wake::default()).unwrap();
+    let before = content(&library);
+    assert_eq!(library.offer_now(pool.handle()).entries()[0].content, before);
+    write(&path, 1).unwrap();
+    let offered = library.offer_now(pool.handle());
+    assert_eq!(offered.entries()[0].content, Content::Sized(1 << 20));
+    assert_eq!(offered.entries()[0].modified_ns, 1_000_000_000);
+    // The pool hashes it, for those who come next.
+    let (done, hashed) = std::sync::mpsc::channel();
+    pool.handle().run(move || done.send(()).unwrap());
+    hashed.recv().unwrap();
     let tree = BlockTree::of(&fs::read(&path).unwrap());
     assert_eq!(content(&library), known_content(&tree));
 }
