@@ -84,13 +84,15 @@ impl<S: Storage> Unfinished<S> {
     /// Goes on with a file, if the journal is one of it; else begins it. What no checkpoint covers, a
     /// second's worth, is hashed again and written again at once: a loss of power may have taken some of it,
     /// and whoever asks for the rest has to know; and of what a failed sync left in the system's memory no
-    /// later sync would write anything, though it reads as if it were there.
+    /// later sync would write anything, though it reads as if it were there. So the journal is written again,
+    /// too, and the length is set once more: without them no checkpoint is worth anything.
     pub fn resume(data: S, journal: S, identity: &FileIdentity) -> io::Result<Self> {
         let (journal, recovered) = match Journal::open(journal, identity)? {
             Ok(opened) => opened,
             Err((storage, _)) => return Self::create(data, Some(storage), identity),
         };
         let data_bytes = data.length()?;
+        data.set_length(data_bytes)?;
         let file = Self::new(data, Some(journal), identity);
         let length = identity.length().unwrap_or_default();
         for (index, value, belief) in recovered.chunks() {

@@ -22,7 +22,7 @@ pub(super) const NOTE_BYTES: usize = 1 + 4 + 32 + 4;
 pub(super) const CHECKPOINT_BYTES: usize = 1 + 4 + 4;
 
 /// What is read at a time, in bytes: few calls, and nothing beside the notes themselves.
-const READ_BYTES: usize = 256 * 1024;
+pub(super) const READ_BYTES: usize = 256 * 1024;
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -108,7 +108,8 @@ impl<S: Storage> Journal<S> {
         Ok(Self { storage, start, tail: Mutex::new(start) })
     }
 
-    /// Reads the journal of this file and goes on with it; if that cannot be, the storage is given back.
+    /// Reads the journal of this file, writes it again and goes on with it; if it is not one of this file,
+    /// the storage is given back.
     pub fn open(storage: S, wanted: &FileIdentity) -> io::Result<Opened<S>> {
         let mut head = vec![0; FileIdentity::MAX_BYTES];
         let head_bytes = storage.read_at(&mut head, 0)?;
@@ -132,6 +133,7 @@ impl<S: Storage> Journal<S> {
         tail.notes = recovered.notes;
         // What is behind the last good line must not look like a continuation of the next one.
         storage.set_length(tail.end)?;
+        write_again(&storage, tail.end)?;
         Ok(Ok((Self { storage, start, tail: Mutex::new(tail) }, recovered)))
     }
 
@@ -186,6 +188,24 @@ impl<S: Storage> Journal<S> {
     fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Writes all of it once more, in place. Those lines that a failed sync left in the system's memory no later
+/// sync would write, and without them nothing counts that stands behind them; which sync failed, and of which
+/// process before, nobody knows. Each byte is as it was, so that an end half-way changes nothing.
+fn write_again(storage: &impl Storage, end: u64) -> io::Result<()> {
+    let mut buffer = vec![0; lines::READ_BYTES];
+    let mut offset = 0;
+    while offset < end {
+        let count = (end - offset).min(buffer.len() as u64) as usize;
+        let part = &mut buffer[..count];
+        if storage.read_at(part, offset)? < count {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        storage.write_at(part, offset)?;
+        offset += count as u64;
+    }
+    Ok(())
 }
 
 impl Recovered {

@@ -444,6 +444,34 @@ fn what_a_failed_sync_left_is_written_again_by_the_next_process() {
     }
 }
 
+/// What a failed sync left is not on the disk, be it a chunk, a note of one, or the length of the file. The
+/// checkpoint of a later process vouches for all of them, so that they are there after a loss of power.
+#[test]
+fn a_checkpoint_after_failed_syncs_loses_nothing() {
+    let file = file_of(21);
+    for seed in 0..40 {
+        let disk = ModelDisk::new(seed, Faults::default());
+        // As the writer does: the file has its length before anything is written.
+        disk.file("data").set_length(file.len() as u64).unwrap();
+        for index in 0..3 {
+            let unfinished = resume(&disk, &file).unwrap();
+            unfinished.write(index, chunk(&file, index)).unwrap();
+            disk.set_faults(Faults::default().with_failing(500));
+            let _may_fail = unfinished.checkpoint();
+            disk.set_faults(Faults::default());
+            disk.kill();
+        }
+        let unfinished = resume(&disk, &file).unwrap();
+        unfinished.write(3, chunk(&file, 3)).unwrap();
+        unfinished.checkpoint().unwrap();
+        disk.crash();
+        assert_eq!(disk.bytes("data").len(), file.len(), "seed {seed}: the length is lost");
+        let again = resume(&disk, &file).unwrap();
+        check_all(&again).unwrap();
+        assert_eq!(again.missing(), [4..6], "seed {seed}");
+    }
+}
+
 /// A chunk that comes again, of another version, onto a disk that fails half-way: it is neither.
 #[test]
 fn a_chunk_that_was_half_written_over_is_missing() {

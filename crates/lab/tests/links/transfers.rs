@@ -62,6 +62,8 @@ fn seeds_of_files_that_once_failed() {
         0x9a9e_ded7_6443_b037,
         // A file whose root was asked for changed without a trace, and that ended the whole transfer.
         0xa015_4d94_cb3a_be32,
+        // A journal whose sync had failed was gone on with, and a loss of power took all of it.
+        0xe2ff_a52f_6442_d53b,
     ];
     for &seed in SEEDS {
         assert_eq!(run_scenario(seed).verdict, Verdict::Finished, "{seed:#018x}");
