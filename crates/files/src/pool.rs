@@ -374,7 +374,7 @@ mod tests {
     /// Of four threads two compute at most, whatever there is to compute, and nobody starves.
     #[test]
     fn what_is_idle_leaves_two_threads_and_comes_to_its_end() {
-        const JOBS: usize = 200;
+        const JOBS: usize = 50;
         let pool = DiskPool::new(4, Wake::default()).unwrap();
         let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
         let (done, seen) = channel();
@@ -384,7 +384,7 @@ mod tests {
             pool.handle().run_in_slices(move || {
                 let running = counts.0.fetch_add(1, Ordering::SeqCst) + 1;
                 counts.1.fetch_max(running, Ordering::SeqCst);
-                (0..100).for_each(|_| std::thread::yield_now());
+                (0..10).for_each(|_| std::thread::yield_now());
                 counts.0.fetch_sub(1, Ordering::SeqCst);
                 slices -= 1;
                 if slices == 0 {

@@ -72,8 +72,9 @@ impl<S: Storage> Unfinished<S> {
     /// # Errors
     /// What the disk says.
     pub fn clear(data: &S, journal: Option<&S>) -> io::Result<()> {
+        // Also an empty journal beside data: the sync that was to make it empty may have failed.
         if let Some(journal) = journal
-            && journal.length()? > 0
+            && (journal.length()? > 0 || data.length()? > 0)
         {
             journal.set_length(0)?;
             journal.sync()?;
@@ -409,7 +410,8 @@ impl<S: Storage> Unfinished<S> {
         missing.iter().map(|run| index(run.start)..index(run.end)).collect()
     }
 
-    /// Forgets all that is here: what was put together was wrong.
+    /// Forgets all that is here: what was put together was wrong. The journal forgets it on the disk, too, or
+    /// it would vouch for what is written over it after a loss of power.
     pub fn discard(&self) -> io::Result<()> {
         let mut chunks = self.chunks();
         self.covered.store(u32::MAX, Ordering::Relaxed);

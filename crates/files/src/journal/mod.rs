@@ -169,11 +169,12 @@ impl<S: Storage> Journal<S> {
         self.storage.sync()
     }
 
-    /// Forgets all notes.
+    /// Forgets all notes, on the disk too.
     pub fn clear(&self) -> io::Result<()> {
         let mut tail = self.tail();
         *tail = self.start;
-        self.storage.set_length(tail.end)
+        self.storage.set_length(tail.end)?;
+        self.storage.sync()
     }
 
     /// A write that failed half-way is written over by the next.

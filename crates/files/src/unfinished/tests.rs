@@ -177,6 +177,48 @@ fn what_is_cleared_is_not_vouched_for_after_a_crash() {
     }
 }
 
+/// The same after a sync that failed, in another process: the journal is empty in the system's memory alone.
+#[test]
+fn what_was_cleared_in_vain_is_cleared_again() {
+    let file = file_of(2);
+    for seed in 0..20 {
+        let disk = ModelDisk::new(seed, Faults::default());
+        let unfinished = resume(&disk, &file).unwrap();
+        (0..3).for_each(|index| unfinished.write(index, chunk(&file, index)).unwrap());
+        unfinished.checkpoint().unwrap();
+        let (data, journal) = (disk.file("data"), disk.file("journal"));
+        journal.set_length(0).unwrap();
+        disk.set_faults(Faults::default().with_failing(1_000));
+        journal.sync().unwrap_err();
+        disk.set_faults(Faults::default());
+        disk.kill();
+        let (data_again, journal_again) = (disk.file("data"), disk.file("journal"));
+        drop((data, journal));
+        Unfinished::clear(&data_again, Some(&journal_again)).unwrap();
+        data_again.set_length(file.len() as u64).unwrap();
+        disk.crash();
+        let again = resume(&disk, &file).unwrap();
+        assert!((0..3).all(|index| !again.is_here(index)), "seed {seed}");
+    }
+}
+
+/// What was put together was wrong, and the power fails while it comes anew: the old journal does not vouch
+/// for it.
+#[test]
+fn what_was_discarded_is_not_vouched_for_after_a_crash() {
+    let file = file_of(2);
+    for seed in 0..20 {
+        let disk = ModelDisk::new(seed, Faults::default());
+        let unfinished = resume(&disk, &file).unwrap();
+        (0..3).for_each(|index| unfinished.write(index, chunk(&file, index)).unwrap());
+        unfinished.checkpoint().unwrap();
+        unfinished.discard().unwrap();
+        disk.crash();
+        let again = resume(&disk, &file).unwrap();
+        assert!((0..3).all(|index| !again.is_here(index)), "seed {seed}");
+    }
+}
+
 /// A killed process loses nothing at all; what no checkpoint covers is hashed at once.
 #[test]
 fn after_a_kill_the_uncovered_chunks_are_hashed_at_once() {
