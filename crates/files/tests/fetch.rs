@@ -98,8 +98,8 @@ fn a_file_is_no_place_for_several() -> Outcome<()> {
 }
 
 /// A file that is edited in place while it is served ended every fetch until the server was started again.
-/// The first that finds it ends with that; the next gets what is there now, whether the change shows in its
-/// size and time or not.
+/// A change of its size or time is seen before it is offered. One of its bytes alone ends the first fetch that
+/// finds it; the next gets what is there now.
 #[test]
 fn a_file_that_changes_while_it_is_served_is_looked_at_again() -> Outcome<()> {
     use std::os::unix::fs::FileExt as _;
@@ -113,13 +113,18 @@ fn a_file_that_changes_while_it_is_served_is_looked_at_again() -> Outcome<()> {
             file.write_all_at(edit.as_bytes(), 0)?;
             file.set_modified(if is_silent { time } else { time + Duration::from_secs(1) })?;
             let place = places.next().ok_or("a place")?;
-            let error = Fetch::new("maps/a", Place::File(place.clone())).run(ticket, |_| ());
-            let Err(FetchError::File { fault, .. }) = error else {
-                return Err(format!("{edit}: {error:?}").into());
-            };
-            assert_eq!(fault.reason, Reason::Changed, "{edit}");
-            assert!(!place.exists());
-            Fetch::new("maps/a", Place::File(place.clone())).run(ticket, |_| ())?;
+            let first = Fetch::new("maps/a", Place::File(place.clone())).run(ticket, |_| ());
+            // Another time is seen before the file is offered; the bytes alone when they are read.
+            if is_silent {
+                let Err(FetchError::File { fault, .. }) = first else {
+                    return Err(format!("{edit}: {first:?}").into());
+                };
+                assert_eq!(fault.reason, Reason::Changed, "{edit}");
+                assert!(!place.exists());
+                Fetch::new("maps/a", Place::File(place.clone())).run(ticket, |_| ())?;
+            } else {
+                first?;
+            }
             assert_eq!(fs::read_to_string(place)?, edit);
         }
         Ok(())
