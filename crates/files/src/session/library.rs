@@ -48,9 +48,9 @@ const MAX_HASHED_IN_ALL_BYTES: u64 = 1 << 30;
 /// opened as they are read: a process may have 1024 open, or fewer.
 const MAX_OPEN: usize = 256;
 
-/// Files that are looked at before an offer is made: 0.3 ms of the thread that serves all. Of more files each
-/// offer looks at the next ones.
-const LOOKED_AT: usize = MAX_OPEN;
+/// Of the files that are not kept open so many are looked at before an offer is made, the next ones each
+/// time: to open one takes some 10 us of the thread that serves all.
+const LOOKED_AT: usize = 16;
 
 /// How long no part of a file was made before what is left is hashed in the background: at 64 MiB a part
 /// and 0.5 Gbit/s, a transfer that goes on.
@@ -152,12 +152,15 @@ impl Library {
         Arc::clone(&self.offer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// All that is offered to a client that comes now. Of [`LOOKED_AT`] files it is seen whether they have
-    /// changed: a client that has the version of before would read nothing, so that no read found it out.
+    /// All that is offered to a client that comes now. Whether files have changed is seen of those that are
+    /// kept open, and of [`LOOKED_AT`] others: a client that has the version of before would read nothing, so
+    /// that no read found it out.
     pub(super) fn offer_now(self: &Arc<Self>, pool: &PoolHandle) -> Arc<Offer> {
-        let count = self.files.len().min(LOOKED_AT);
-        let first = self.next_look.fetch_add(count, Ordering::Relaxed);
-        let looked_at = (0..count).map(|n| first.wrapping_add(n) % self.files.len());
+        let open = self.files.len().min(MAX_OPEN);
+        let others = self.files.len() - open;
+        let first = self.next_look.fetch_add(LOOKED_AT, Ordering::Relaxed);
+        let others = (0..others.min(LOOKED_AT)).map(|n| open + first.wrapping_add(n) % others);
+        let looked_at = (0..open).chain(others);
         let has_changed = |index: &usize| {
             let served = self.file(*index).filter(|served| served.known().version.is_some());
             let now = served.map(|served| served.file().and_then(|file| file.check()));
