@@ -374,7 +374,7 @@ mod tests {
     /// Of four threads two compute at most, whatever there is to compute, and nobody starves.
     #[test]
     fn what_is_idle_leaves_two_threads_and_comes_to_its_end() {
-        const JOBS: usize = 50;
+        const JOBS: usize = 200;
         let pool = DiskPool::new(4, Wake::default()).unwrap();
         let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
         let (done, seen) = channel();
