@@ -28,6 +28,8 @@ use crate::wire::parameters::REED_SOLOMON;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flight {
     pub(crate) in_flight: u32,
+    /// Those of them that have a slice.
+    pub(crate) slices: u32,
     pub(crate) acked: u64,
     pub(crate) lost: u64,
     /// The last round trip, and the shortest.
@@ -283,13 +285,17 @@ impl Connection {
     /// What it has in flight while it sends blocks. Of a peer that does not answer that is nothing.
     pub(crate) fn flight(&self) -> Option<Flight> {
         let sender = self.blocks_out.sender().filter(|_| !self.blocks_out.is_idle())?;
-        let in_flight = if sender.is_probing() { 0 } else { self.sent.in_flight() };
+        let (in_flight, slices) = match sender.is_probing() {
+            true => (0, 0),
+            false => (self.sent.in_flight(), self.sent.slices_in_flight()),
+        };
         let (latest, min_rtt) = (self.sent.rtt().latest_rtt(), self.sent.rtt().min_rtt());
         let (rtt, min_rtt) = (latest.unwrap_or_default(), min_rtt.unwrap_or_default());
         // A clock that steps leaves a delay one way, but none there and back.
         let most = rtt.saturating_sub(min_rtt).as_secs_f64();
         Some(Flight {
             in_flight,
+            slices,
             acked: self.sent.acked(),
             lost: self.sent.lost(),
             rtt,

@@ -74,6 +74,8 @@ pub(super) struct Ensemble {
     members: BTreeMap<ConnectionId, Member>,
     window: Window,
     in_flight: u64,
+    /// Those of them that have a slice.
+    slices: u64,
     /// Of the present round: datagrams that had a fate, and the members that were heard of.
     fates: u64,
     heard: Vec<ConnectionId>,
@@ -98,6 +100,7 @@ impl Ensemble {
             members: BTreeMap::new(),
             window: Window::new(0.0, 0),
             in_flight: 0,
+            slices: 0,
             fates: 0,
             heard: Vec::new(),
             trip: UNKNOWN_TRIP,
@@ -121,6 +124,7 @@ impl Ensemble {
         let first = TRAIN + datagrams(bps, trip.as_secs_f64());
         let in_flight = u64::from(flight.in_flight);
         self.in_flight += in_flight;
+        self.slices += u64::from(flight.slices);
         let each = EACH_BRINGS * (self.members.len() + 1) as f64;
         let all = each.min(TRAIN + datagrams(bps, self.trip)).max(first).max(self.in_flight as f64);
         self.window.raise(all);
@@ -139,6 +143,7 @@ impl Ensemble {
         self.end_turn(id);
         if let Some(member) = self.members.remove(&id) {
             self.in_flight -= u64::from(member.flight.in_flight);
+            self.slices -= u64::from(member.flight.slices);
             self.waiting.remove(&place(id, &member));
         }
     }
@@ -148,6 +153,7 @@ impl Ensemble {
         let Some(member) = self.members.get_mut(&id) else { return };
         let before = core::mem::replace(&mut member.flight, flight);
         self.in_flight = self.in_flight - u64::from(before.in_flight) + u64::from(flight.in_flight);
+        self.slices = self.slices - u64::from(before.slices) + u64::from(flight.slices);
         let seen = news(&before, &flight);
         if seen.fates() == 0 {
             return;
@@ -242,7 +248,8 @@ impl Ensemble {
     /// Whether its own window lets a member send.
     fn has_own_room(&mut self, id: ConnectionId) -> bool {
         let Some(member) = self.members.get_mut(&id) else { return true };
-        let has_room = member.window.has_room(member.flight.in_flight.into(), 1.0);
+        let Flight { in_flight, slices, .. } = member.flight;
+        let has_room = member.window.has_room(in_flight.into(), slices.into(), 1.0);
         if !has_room {
             member.window.on_short();
         }
@@ -251,7 +258,7 @@ impl Ensemble {
 
     /// Whether the window and the pace have room for so many datagrams.
     fn has_room(&self, now: Instant, datagrams: f64) -> bool {
-        self.window.has_room(self.in_flight, datagrams) && self.paced_at <= now
+        self.window.has_room(self.in_flight, self.slices, datagrams) && self.paced_at <= now
     }
 
     /// A member has sent a datagram. Without a turn there is no slice in it: acks and packets are in flight
@@ -263,6 +270,8 @@ impl Ensemble {
         self.in_flight += 1;
         self.window.on_sent(self.in_flight);
         if has_turn {
+            member.flight.slices += 1;
+            self.slices += 1;
             self.take_from_turn(now, id);
         }
     }
@@ -333,13 +342,15 @@ impl Ensemble {
     /// When a turn begins, if nothing is heard before; `None` if an ack has to make room.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let is_awaited = self.turn.is_none() && !self.waiting.is_empty();
-        let has_room = self.window.has_room(self.in_flight, self.turn_datagrams());
+        let has_room = self.window.has_room(self.in_flight, self.slices, self.turn_datagrams());
         (is_awaited && has_room).then_some(self.paced_at)
     }
 
     pub(super) fn check_invariants(&self) {
         let in_flight = self.members.values().map(|it| u64::from(it.flight.in_flight)).sum::<u64>();
         assert_eq!(self.in_flight, in_flight, "the sum over the members");
+        let slices = self.members.values().map(|it| u64::from(it.flight.slices)).sum::<u64>();
+        assert_eq!(self.slices, slices, "of those with a slice, too");
         let waiting = self.members.iter().filter(|(_, member)| member.waits);
         let waiting: BTreeSet<_> = waiting.map(|(&id, member)| place(id, member)).collect();
         assert_eq!(self.waiting, waiting, "each that waits, once");
@@ -386,7 +397,8 @@ mod tests {
 
     fn flight(in_flight: u32, acked: u64, lost: u64, queue_ms: u64) -> Flight {
         let queue = Some(queue_ms as f64 / 1e3);
-        Flight { in_flight, acked, lost, rtt: TRIP, min_rtt: TRIP, queue, link_bps: 0 }
+        let (slices, rtt, min_rtt) = (in_flight, TRIP, TRIP);
+        Flight { in_flight, slices, acked, lost, rtt, min_rtt, queue, link_bps: 0 }
     }
 
     fn ids(count: usize) -> Vec<ConnectionId> {
@@ -492,6 +504,24 @@ mod tests {
         ids.iter().for_each(|&id| three.leave(id));
         three.check_invariants();
         assert!(three.is_empty() && three.in_flight == 0 && three.poll_timeout().is_none());
+    }
+
+    /// A false queue, or somebody else's, shrinks the windows to the least, and a game's packets fill those:
+    /// the block of a player behind a shared address never came.
+    #[test]
+    fn packets_leave_the_least_window_to_slices() {
+        let ids = ids(2);
+        let mut two = ensemble(&ids, 20_000_000);
+        fill(&mut two, &ids, &[1 << 20; 2]);
+        let mut acked = 0;
+        for _ in 0..20 {
+            acked += 200;
+            ids.iter().for_each(|&id| two.set(id, flight(30, acked, 0, 250)));
+        }
+        assert!(two.window.size() < 60.0, "{}", two.window.size());
+        ids.iter().for_each(|&id| two.set(id, Flight { slices: 0, ..flight(30, acked, 0, 250) }));
+        let sent = fill(&mut two, &ids, &[1 << 20; 2]);
+        assert!((4..=8).contains(&sent.iter().sum::<u32>()), "{sent:?}");
     }
 
     /// A connection that was alone fills its path: a second one does not double the datagrams in flight.

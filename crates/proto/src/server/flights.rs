@@ -59,7 +59,7 @@ struct Counted {
 
 impl Counted {
     const fn new(flight: Flight, excused: u64) -> Self {
-        let flight = Flight { in_flight: 0, ..flight };
+        let flight = Flight { in_flight: 0, slices: 0, ..flight };
         let (round, acked, lost, is_prompt, bad_rounds) = (0, 0, 0, false, 0);
         let (has_lost, excuses) = (false, 0);
         Self { flight, round, acked, lost, is_prompt, bad_rounds, has_lost, excused, excuses }
@@ -153,7 +153,17 @@ mod tests {
     const RTT: Duration = Duration::from_millis(40);
 
     fn flight(acked: u64, lost: u64) -> Option<Flight> {
-        Some(Flight { in_flight: 5, acked, lost, rtt: RTT, min_rtt: RTT, queue: None, link_bps: 0 })
+        let (rtt, min_rtt) = (RTT, RTT);
+        Some(Flight {
+            in_flight: 5,
+            slices: 5,
+            acked,
+            lost,
+            rtt,
+            min_rtt,
+            queue: None,
+            link_bps: 0,
+        })
     }
 
     /// A crowd of 20, and their ids.

@@ -118,9 +118,10 @@ impl Window {
         self.has_met_queue
     }
 
-    /// Whether there is room for so many more. With nothing in flight there always is.
-    pub(super) fn has_room(&self, in_flight: u64, datagrams: f64) -> bool {
-        in_flight == 0 || in_flight as f64 + datagrams <= self.size
+    /// Whether there is room for so many more. The least window is for slices: a game's packets, which it
+    /// does not hold back, would else keep a small one full for good.
+    pub(super) fn has_room(&self, in_flight: u64, slices: u64, datagrams: f64) -> bool {
+        (slices as f64) < MIN_WINDOW || in_flight as f64 + datagrams <= self.size
     }
 
     /// It begins with so many datagrams at least, unless a queue was met.

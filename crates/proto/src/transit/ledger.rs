@@ -65,12 +65,14 @@ pub(crate) struct Ledger {
     /// Datagrams acknowledged, ack-eliciting or not.
     acked: u64,
     in_flight: u32,
+    /// Those of them that have a slice.
+    slices: u32,
     /// Something was acknowledged since the last [`poll_news`](Self::poll_news).
     has_news: bool,
     /// Nothing is in flight any more, since the last [`trim`](Self::trim).
     is_drained: bool,
     /// The most records since nothing was in flight: what there is room kept for.
-    peak: usize,
+    peak: u32,
 }
 
 impl Ledger {
@@ -90,6 +92,7 @@ impl Ledger {
             lost_because: LossReason::NoRoom,
             acked: 0,
             in_flight: 0,
+            slices: 0,
             has_news: false,
             is_drained: false,
             peak: 0,
@@ -100,7 +103,8 @@ impl Ledger {
     pub(crate) fn forget(&mut self) {
         (self.records, self.items) = (VecDeque::new(), Items::new());
         self.skipped = Skipped::new();
-        (self.settled, self.first_open, self.in_flight, self.peak) = (0, 0, 0, 0);
+        (self.settled, self.first_open, self.peak) = (0, 0, 0);
+        (self.in_flight, self.slices) = (0, 0);
     }
 
     /// Memory held, in bytes, besides itself: a peer that acknowledges nothing makes it grow.
@@ -145,9 +149,10 @@ impl Ledger {
             self.records.reserve_exact(2);
         }
         self.records.push_back(Datagram::new(now, outgoing, self.items.commit()));
-        self.peak = self.peak.max(self.records.len());
+        self.peak = self.peak.max(self.count());
         if outgoing.is_ack_eliciting {
             self.in_flight += 1;
+            self.slices += u32::from(outgoing.slice.is_some());
             self.timing.restart(now);
         }
     }
@@ -156,6 +161,10 @@ impl Ledger {
     pub(crate) fn on_unrecorded(&mut self, number: u64) {
         assert_eq!(number, self.next, "numbers are used in order");
         self.next = self.next.saturating_add(1);
+    }
+
+    fn count(&self) -> u32 {
+        u32::try_from(self.records.len()).unwrap_or(u32::MAX)
     }
 
     /// Records at most: as many datagrams as a peer can tell apart that received as many as it acknowledged.
@@ -229,7 +238,7 @@ impl Ledger {
         record.contents = Contents::Settled;
         let lost = *record;
         self.lost += u64::from(!lost.is_probe());
-        self.on_closed();
+        self.on_closed(&lost);
         Some(lost)
     }
 
@@ -270,11 +279,11 @@ impl Ledger {
         if !core::mem::take(&mut self.is_drained) {
             return;
         }
-        let needed = self.peak.max(MIN_ROOM);
+        let needed = (self.peak as usize).max(MIN_ROOM);
         if self.records.capacity() > 2 * needed {
             self.records.shrink_to(needed);
         }
-        self.peak = self.records.len();
+        self.peak = self.count();
         self.items.shrink();
     }
 
@@ -344,6 +353,11 @@ impl Ledger {
     /// Ack-eliciting datagrams that are neither acknowledged nor lost.
     pub(crate) const fn in_flight(&self) -> u32 {
         self.in_flight
+    }
+
+    /// Those of them that have a slice.
+    pub(crate) const fn slices_in_flight(&self) -> u32 {
+        self.slices
     }
 
     /// Datagrams acknowledged, ack-eliciting or not.
@@ -424,8 +438,10 @@ impl Ledger {
 
     /// Panics if the records contradict each other. For tests, fuzzers and the simulator.
     pub(crate) fn check_invariants(&self) {
-        let open = self.records.iter().filter(|record| record.is_open());
-        assert_eq!(open.count(), self.in_flight as usize, "datagrams in flight");
+        let open = || self.records.iter().filter(|record| record.is_open());
+        assert_eq!(open().count(), self.in_flight as usize, "datagrams in flight");
+        let slices = open().filter(|record| record.slice.is_some()).count();
+        assert_eq!(slices, self.slices as usize, "slices in flight");
         assert!(self.records.len() <= self.max_records(), "too many records");
         let numbers = || self.records.iter().map(|record| record.number);
         assert!(numbers().zip(numbers().skip(1)).all(|(a, b)| a < b), "not in order");
@@ -462,8 +478,9 @@ impl Ledger {
         place == 0 && self.is_full()
     }
 
-    const fn on_closed(&mut self) {
+    const fn on_closed(&mut self, record: &Datagram) {
         self.in_flight -= 1;
+        self.slices -= record.slice.is_some() as u32;
         self.is_drained |= self.in_flight == 0;
     }
 }

@@ -112,7 +112,7 @@ impl Ledger {
                 if acked.number == walk.largest && is_timed {
                     walk.sample = Some(now.since(acked.sent_at));
                 }
-                self.on_closed();
+                self.on_closed(&acked);
             }
             if matches!(before, Fate::Lost | Fate::Dropped) {
                 self.learn_reordering(acked.sent_at, walk.newest);
