@@ -47,6 +47,12 @@ const MAX_RAISE: f64 = 2.0;
 /// How far the window goes in a round toward what the queue asks for; beyond twice the target all the way.
 const GAIN: f64 = 0.5;
 
+/// A window that becomes smaller makes its queue shorter. Where after so many rounds half of the delay should
+/// be gone, and less than this part of that is, the delay is not the window's: the path has become longer, or
+/// others fill the queue.
+const FALLS: f64 = 0.25;
+const UNMOVED: u32 = 4;
+
 /// The least window: what is lost of three datagrams may be all of them. And the most, which is no limit.
 const MIN_WINDOW: f64 = 4.0;
 const MAX_WINDOW: f64 = 1e6;
@@ -74,6 +80,21 @@ impl Seen {
     }
 }
 
+/// A queue that becomes shorter, as the window has become smaller.
+#[derive(Clone, Copy, Debug)]
+struct Falling {
+    /// The window and the delay at first.
+    size: f64,
+    delay: f64,
+    /// Rounds since, and the least delay in them.
+    rounds: u32,
+    least: f64,
+}
+
+impl Falling {
+    const NOT: Self = Self { size: 0.0, delay: f64::INFINITY, rounds: 0, least: f64::INFINITY };
+}
+
 /// The window, in datagrams, and the round that is under way.
 #[derive(Debug)]
 pub(super) struct Window {
@@ -84,6 +105,9 @@ pub(super) struct Window {
     /// The queue that may stand where one was seen to overflow, in seconds.
     max_queue: f64,
     usual_loss: f64,
+    /// The delay that is not the window's, in seconds.
+    foreign: f64,
+    falling: Falling,
     /// Datagrams in flight at the beginning of the round, and at most since.
     began_with: u64,
     most: u64,
@@ -101,6 +125,8 @@ impl Window {
             has_met_queue: false,
             max_queue: f64::INFINITY,
             usual_loss: 0.0,
+            foreign: 0.0,
+            falling: Falling::NOT,
             began_with: in_flight,
             most: in_flight,
             was_short: false,
@@ -167,9 +193,29 @@ impl Window {
     pub(super) fn judge(&mut self, seen: &Seen, trip: f64, in_flight: u64) {
         let is_stale = core::mem::take(&mut self.is_stale);
         if !is_stale && seen.queue.is_finite() && seen.acked > 0 {
-            self.size = self.next(seen, trip).clamp(MIN_WINDOW, MAX_WINDOW);
+            self.look_at_fall(seen.queue, trip);
+            let (queue, trip) = (seen.queue - self.foreign, trip + self.foreign);
+            self.size = self.next(&Seen { queue, ..*seen }, trip).clamp(MIN_WINDOW, MAX_WINDOW);
         }
         (self.began_with, self.most, self.was_short) = (in_flight, in_flight, false);
+    }
+
+    /// Whether the delay has followed the window down.
+    fn look_at_fall(&mut self, delay: f64, trip: f64) {
+        self.foreign = self.foreign.min(delay);
+        let falling = &mut self.falling;
+        let expected = (1.0 - self.size / falling.size) * (trip + falling.delay);
+        let has_fallen = falling.delay - delay >= FALLS * expected;
+        if self.size >= falling.size || has_fallen {
+            *falling = Falling { size: self.size, delay, ..Falling::NOT };
+            return;
+        }
+        (falling.rounds, falling.least) = (falling.rounds + 1, falling.least.min(delay));
+        let is_told = 2.0 * expected > falling.delay - self.foreign;
+        if falling.rounds >= UNMOVED && is_told {
+            (self.foreign, self.size) = (falling.least, falling.size);
+            self.falling = Falling::NOT;
+        }
     }
 
     fn next(&mut self, seen: &Seen, trip: f64) -> f64 {
@@ -188,6 +234,8 @@ impl Window {
         }
         (self.has_met_queue, self.growth) = (true, MIN_GROWTH);
         if excess > MAX_EXCESS {
+            // What overflows is as long with a smaller window.
+            self.falling = Falling::NOT;
             self.max_queue = OF_FULL * seen.queue;
             self.is_stale = true;
             let target = target.min(self.max_queue);

@@ -166,3 +166,24 @@ fn a_clock_that_steps_is_no_queue() {
     println!("{took:.2} of {limit:.2} s");
     assert!(took < 1.15 * limit + 0.5, "{took} of {limit}");
 }
+
+/// The way becomes longer, and what the clients report looks like a queue from then on. When the window
+/// believed it, four megabytes did not arrive in a minute.
+#[test]
+fn a_path_that_becomes_longer_is_no_queue() {
+    for (players, more_ms, bound) in [(2, 20, 1.5), (2, 100, 1.5), (10, 100, 1.2)] {
+        let mut street = Street::new(4 * BYTES);
+        let home = street.access(10, 25, 64 << 10);
+        (0..players).for_each(|_| street.join(2, home));
+        street.world.run_to(Instant::from_millis(1_000));
+        for link in street.world.links_mut(home) {
+            let mut config = link.config().clone();
+            config.delay += Duration::from_millis(more_ms / 2);
+            link.set_config(config);
+        }
+        let took = last(&street.times());
+        let limit = f64::from(players) * 4.0 * BYTES as f64 * 8.0 * 1.055 / 10e6;
+        println!("{players}, {more_ms} ms longer: {took:.2} of {limit:.2} s");
+        assert!(took < bound * limit, "{took} of {limit}");
+    }
+}
