@@ -47,9 +47,9 @@ const MAX_RAISE: f64 = 2.0;
 /// How far the window goes in a round toward what the queue asks for; beyond twice the target all the way.
 const GAIN: f64 = 0.5;
 
-/// A window that becomes smaller makes its queue shorter. Where after so many rounds half of the delay should
-/// be gone, and less than this part of that is, the delay is not the window's: the path has become longer, or
-/// others fill the queue.
+/// A window that becomes smaller makes its queue shorter. When the delay should be down to a half after at
+/// least [`UNMOVED`] rounds, and has fallen by less than this part of what it should, it is not the window's:
+/// the path has become longer, or others fill the queue.
 const FALLS: f64 = 0.25;
 const UNMOVED: u32 = 4;
 
@@ -144,7 +144,7 @@ impl Window {
         self.has_met_queue
     }
 
-    /// Whether there is room for so many more. The least window is for slices: a game's packets, which it
+    /// Whether there is room for these datagrams, too. The least window is for slices: a game's packets, which it
     /// does not hold back, would else keep a small one full for good.
     pub(super) fn has_room(&self, in_flight: u64, slices: u64, datagrams: f64) -> bool {
         (slices as f64) < MIN_WINDOW || in_flight as f64 + datagrams <= self.size
