@@ -144,8 +144,8 @@ impl Window {
         self.has_met_queue
     }
 
-    /// Whether there is room for these datagrams, too. The least window is for slices: a game's packets, which it
-    /// does not hold back, would else keep a small one full for good.
+    /// Whether there is room for these datagrams, too. The least window is for slices: a game's packets,
+    /// which it does not hold back, would else keep a small one full for good.
     pub(super) fn has_room(&self, in_flight: u64, slices: u64, datagrams: f64) -> bool {
         (slices as f64) < MIN_WINDOW || in_flight as f64 + datagrams <= self.size
     }
