@@ -35,12 +35,14 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(block: Block, at: SocketAddr, seed: [u8; 32]) -> Self {
+    pub(super) fn new(sender: Sender, block: Block, at: SocketAddr, seed: [u8; 32]) -> Self {
         let credentials =
             ServerCredentials::default().with_secret(secret()).with_token_key(token_key());
+        let connection =
+            connection(block.data().len() as u64).with_window(sender == Sender::Window);
         let config = ServerConfig::new(PROTOCOL_ID, credentials)
             .with_addresses(vec![at])
-            .with_connection(connection(block.data().len() as u64));
+            .with_connection(connection);
         let machine = ServerMachine::new(Instant::ZERO, UNIX_TIME, config, seed)
             .expect("a configuration that works");
         Self { machine, block, heard: HashMap::new(), connecting: VecDeque::new() }
@@ -126,7 +128,7 @@ impl Client {
         seed: [u8; 32],
     ) -> Self {
         let credentials = match sender {
-            Sender::Token => Credentials::Token(token(at)),
+            Sender::Token | Sender::Window => Credentials::Token(token(at)),
             _ => Credentials::Secret { secret: secret(), identity: None },
         };
         let config =

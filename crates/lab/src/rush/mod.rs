@@ -34,6 +34,8 @@ pub enum Sender {
     Token,
     /// haulier/1 with a ticket: three times what was received, until the client has answered.
     Ticket,
+    /// As with a token, with the candidate for the law of long transfers: a window.
+    Window,
     /// A model of TCP BBR.
     Bbr,
     /// A model of TCP CUBIC.
@@ -42,13 +44,14 @@ pub enum Sender {
 
 impl Sender {
     /// All of them: ours, then the others.
-    pub const ALL: [Self; 4] = [Self::Token, Self::Ticket, Self::Bbr, Self::Cubic];
+    pub const ALL: [Self; 5] = [Self::Token, Self::Ticket, Self::Window, Self::Bbr, Self::Cubic];
 
     /// Its name, in words joined by underscores.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Token => "token",
             Self::Ticket => "ticket",
+            Self::Window => "window",
             Self::Bbr => "tcp_bbr",
             Self::Cubic => "tcp_cubic",
         }
@@ -61,7 +64,7 @@ impl Sender {
 
     /// Whether it is haulier/1.
     pub const fn is_ours(self) -> bool {
-        matches!(self, Self::Token | Self::Ticket)
+        matches!(self, Self::Token | Self::Ticket | Self::Window)
     }
 }
 
@@ -200,8 +203,8 @@ impl Rush {
             return Serving::Tcp;
         }
         let add = |n: usize| {
-            let host =
-                Server::new(block.clone(), server_at(n), Rng::stream(seed, 1_000 + n as u64).key());
+            let seed = Rng::stream(seed, 1_000 + n as u64).key();
+            let host = Server::new(sender, block.clone(), server_at(n), seed);
             world.add(host, server_at(n), &nothing)
         };
         Serving::Haulier((0..count).map(add).collect())
@@ -321,6 +324,7 @@ mod tests {
         for (sender, (least, most)) in Sender::ALL.into_iter().zip([
             (260.0, 320.0),
             (270.0, 380.0),
+            (260.0, 320.0),
             (330.0, 500.0),
             (330.0, 500.0),
         ]) {

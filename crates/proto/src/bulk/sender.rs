@@ -108,7 +108,9 @@ impl Sender {
             ),
             bottleneck: Bottleneck::new(known.rate, config.first_number).recalling(Bytes(queue)),
             loss: known.loss,
-            pacing: Pacing::new(floor, known.rate).at_least(known.is_least),
+            pacing: Pacing::new(floor, known.rate)
+                .at_least(known.is_least)
+                .by_window(config.paced_by_window),
             limit: Limit::new(config.max_rate_bps),
             delivered: Delivered::new(if is_own { known.proven } else { Proven::NOTHING }),
             recalled: (!is_own && known.rate.is_some()).then(recalled),
@@ -197,6 +199,7 @@ impl Sender {
         room: usize,
     ) -> Option<Chosen<'_>> {
         self.on_call(now);
+        self.note_in_flight(ledger);
         self.pacing.follow(self.config.urgency, false, self.bottleneck.rate());
         let choice = self.choose_and_note();
         self.lateness.set_due(choice.map(|_| self.resume_at.max(now)));
@@ -308,6 +311,7 @@ impl Sender {
         self.bottleneck.on_acked(acked.datagram.number, bytes);
         if matches!(acked.before, Fate::Lost | Fate::GivenUp) {
             self.loss.on_late();
+            self.pacing.on_spurious();
         }
         let Some((at, symbol)) = acked.datagram.slice else { return };
         // Only slices count: acknowledged game packets would hide that a chunk makes no progress.
@@ -341,6 +345,7 @@ impl Sender {
             return;
         }
         self.silence.on_feedback(now);
+        self.note_in_flight(ledger);
         if let Some(largest) = ledger.largest_acked() {
             self.delivered.end_ack(now, largest);
         }

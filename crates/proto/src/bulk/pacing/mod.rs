@@ -3,7 +3,8 @@
 //! Without a known rate an initial guess is used ([`blind`]), with one the modelled queue of the
 //! bottleneck ([`model`]). A long transfer takes a share of the link ([`delay`]), or of a queue that
 //! others fill ([`beside_tcp`]), or follows a link that changes its own rate ([`varying`]). Beside a game a
-//! transfer uses what the game leaves ([`beside_game`]). Each law is a variant with its own state, and this
+//! transfer uses what the game leaves ([`beside_game`]). A candidate for all laws of long transfers is
+//! [`windowed`]. Each law is a variant with its own state, and this
 //! file selects it. Those with a rate of their own have a [`flow`], which takes arrivals and fates and
 //! decides when the next slice may be sent; the law judges its rounds and sets its rate. Another law can
 //! replace [`delay`] without a change outside this directory but for its constants in `tuning`.
@@ -24,6 +25,7 @@ mod tests;
 mod usual;
 mod varied;
 mod varying;
+mod windowed;
 
 use alloc::boxed::Box;
 
@@ -36,6 +38,7 @@ use self::delay::Delay;
 use self::flow::Flow;
 use self::start::{Begin, Start};
 use self::varying::Varying;
+use self::windowed::Windowed;
 use super::samples::{BaseDelay, Sample};
 use super::tuning::flow::DECREASE;
 use super::tuning::varied::VARIES;
@@ -57,6 +60,8 @@ enum Law {
     BesideTcp(Box<BesideTcp>),
     /// A long transfer on a link that changes its own rate.
     Varying(Box<Varying>),
+    /// A long transfer by the law of a window, if that is asked for.
+    Windowed(Box<Windowed>),
     /// A transfer beside a game.
     BesideGame(Box<BesideGame>),
 }
@@ -90,6 +95,11 @@ pub(crate) struct Pacing {
     marked: Option<Marked>,
     /// The first datagram sent at the transfer's own rate.
     own_from: u64,
+    /// Long transfers are paced by a window: what is in flight, also of that with a slice, and the least
+    /// round trip.
+    has_window: bool,
+    in_flight: (u32, u32),
+    rtt: Span,
 }
 
 impl Pacing {
@@ -110,6 +120,9 @@ impl Pacing {
             sent_at: Instant::ZERO,
             marked: None,
             own_from: u64::MAX,
+            has_window: false,
+            in_flight: (0, 0),
+            rtt: Span::INFINITY,
         };
         if let Some(rate) = known {
             pacing.start(rate);
@@ -121,6 +134,28 @@ impl Pacing {
     pub(crate) const fn at_least(mut self, is_least: bool) -> Self {
         self.is_least = is_least;
         self
+    }
+
+    /// Sets whether long transfers are paced by a window.
+    pub(crate) const fn by_window(mut self, has_window: bool) -> Self {
+        self.has_window = has_window;
+        self
+    }
+
+    /// So many datagrams are in flight, and so many of them have a slice.
+    pub(crate) fn set_in_flight(&mut self, in_flight: u32, slices: u32, queue: &Queue) {
+        self.in_flight = (in_flight, slices);
+        if queue.rtt > Span::ZERO {
+            self.rtt = self.rtt.min(queue.rtt);
+        }
+        if let Law::Windowed(law) = &mut self.law {
+            law.set_in_flight(in_flight, slices);
+        }
+    }
+
+    /// Whether as much is in flight as may be.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(&self.law, Law::Windowed(law) if law.is_full())
     }
 
     /// What was used beside a game, where that has shown no queue.
@@ -181,8 +216,7 @@ impl Pacing {
                 Some(_) if !blind.is_calm() => return,
                 Some(share) => {
                     let flow = Flow::new(share, self.floor.min(share), self.next);
-                    let begin = Begin::Beside(share.min(rate));
-                    self.law = Law::Delay(Box::new(Delay::begin(flow, rate, begin)));
+                    self.law = self.begin(flow, rate, Begin::Beside(share.min(rate)));
                     self.own_from = self.next;
                     return;
                 }
@@ -193,14 +227,33 @@ impl Pacing {
         if is_long || self.marked.is_some() || start.is_crowded() {
             let (begin, mut flow) = (start.begin(rate), start.flow.clone());
             flow.begin(self.sent_at);
-            let mut law = Box::new(Delay::begin(flow, rate, begin));
-            if let Some(Marked { backlog, rtt, .. }) = self.marked {
-                law.flow.restart(rate * (1.0 - DECREASE));
-                law.flow.drain(backlog, rtt);
+            let mut law = self.begin(flow, rate, begin);
+            match (&mut law, self.marked) {
+                (Law::Delay(law), Some(Marked { backlog, rtt, .. })) => {
+                    law.flow.restart(rate * (1.0 - DECREASE));
+                    law.flow.drain(backlog, rtt);
+                }
+                (Law::Windowed(law), Some(_)) => law.on_mark(),
+                _ => {}
             }
-            self.law = Law::Delay(law);
+            self.law = law;
             self.own_from = self.next;
         }
+    }
+
+    /// A long transfer begins on a link that is known to have this rate.
+    fn begin(&self, mut flow: Flow, rate: Rate, begin: Begin) -> Law {
+        if !self.has_window {
+            return Law::Delay(Box::new(Delay::begin(flow, rate, begin)));
+        }
+        flow.restart(match begin {
+            Begin::Alone { .. } => rate,
+            Begin::Beside(share) | Begin::Trial(share) => share,
+        });
+        let is_sure = begin == Begin::Alone { is_sure: true };
+        let packet = self.full + NEARLY_FULL;
+        let law = Windowed::new(flow, rate, self.rtt, self.in_flight, packet, is_sure);
+        Law::Windowed(Box::new(law))
     }
 
     /// This was found to be the link's rate, after more was tried.
@@ -312,6 +365,11 @@ impl Pacing {
             Law::Varying(law) => {
                 law.flow.on_sent(now, number, bytes, catch_up(&law.flow, queue));
             }
+            Law::Windowed(law) => {
+                let late = queue.lateness_at(law.flow.pace()).max(TICK.into());
+                law.flow.on_sent(now, number, bytes, late);
+                law.on_sent();
+            }
             Law::BesideGame(game) => game.on_sent(now, number, bytes),
         }
     }
@@ -323,14 +381,23 @@ impl Pacing {
 
     /// The fate of a datagram is settled.
     pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool, rtt: Span) {
-        if let Law::Varying(law) = &mut self.law {
-            law.on_settled(number);
+        match &mut self.law {
+            Law::Varying(law) => law.on_settled(number),
+            Law::Windowed(law) => law.on_settled(number, is_lost),
+            _ => {}
         }
         let next = self.next;
         if let Law::Blind(blind) = &mut self.law {
             blind.on_settled(number, is_lost, next, rtt);
         } else if let Some(flow) = self.flow_mut() {
             flow.on_settled(number, is_lost, rtt);
+        }
+    }
+
+    /// One that was taken for lost has arrived.
+    pub(crate) fn on_spurious(&mut self) {
+        if let Law::Windowed(law) = &mut self.law {
+            law.on_spurious();
         }
     }
 
@@ -353,9 +420,11 @@ impl Pacing {
         self.base.on_delay(sample.at, sample.delay);
         let delay = self.base.get().map_or(Span::ZERO, |base| sample.delay - base);
         let fell = (before - sample.delay).max(Span::ZERO);
+        let packet = self.full + NEARLY_FULL;
         match &mut self.law {
             Law::Delay(law) => law.on_delay(sample.sent, delay, fell),
             Law::BesideTcp(law) => law.on_delay(sample.sent, delay, fell),
+            Law::Windowed(law) => law.on_delay(now.into(), sample, delay, fell, packet),
             _ => {}
         }
         self.follow_link(now, sample, delay, fell, rtt);
@@ -410,6 +479,7 @@ impl Pacing {
         match &mut self.law {
             Law::Blind(blind) if is_news => blind.on_mark(now),
             Law::Blind(_) | Law::Model(_) => {}
+            Law::Windowed(law) => return law.on_mark(),
             _ => return self.flow_mut().map_or((), |flow| flow.on_mark(number)),
         }
         if is_news {
@@ -425,6 +495,7 @@ impl Pacing {
             Law::Delay(law) => Some(&law.flow),
             Law::BesideTcp(law) => Some(&law.flow),
             Law::Varying(law) => Some(&law.flow),
+            Law::Windowed(law) => Some(&law.flow),
             Law::BesideGame(law) => Some(&law.flow),
         }
     }
@@ -436,6 +507,7 @@ impl Pacing {
             Law::Delay(law) => Some(&mut law.flow),
             Law::BesideTcp(law) => Some(&mut law.flow),
             Law::Varying(law) => Some(&mut law.flow),
+            Law::Windowed(law) => Some(&mut law.flow),
             Law::BesideGame(law) => Some(&mut law.flow),
         }
     }

@@ -64,6 +64,7 @@ impl Sender {
     /// Called after fates are settled. After feedback it updates which slices in flight are expected to
     /// arrive, and when the bottleneck will be idle. Returns how many datagrams were looked at for that.
     pub(crate) fn end_settling(&mut self, ledger: &mut Ledger) -> u64 {
+        self.note_in_flight(ledger);
         if !self.is_stale {
             return 0;
         }

@@ -7,7 +7,7 @@ use super::super::choice::{Choice, Path};
 use super::super::pacing::Queue;
 use super::super::tuning::choice::TAIL_RATE;
 use super::super::tuning::near::NEAR;
-use super::super::tuning::{MIN_PACKET, UPLINK_TIMEOUT, blind, window};
+use super::super::tuning::{MIN_PACKET, TICK, UPLINK_TIMEOUT, blind, window};
 use super::super::units::{Bytes, Rate, Span};
 use super::{Sender, Uplink};
 use crate::Instant;
@@ -83,7 +83,20 @@ impl Sender {
     /// When the law of this connection alone lets it be sent; `None` if now, or if that law rests.
     fn paced_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
         let is_paced = !self.is_paced_together || self.pacing.is_beside_game();
-        is_paced.then(|| self.pacing.opens_at(now, queue)).flatten()
+        if !is_paced {
+            return None;
+        }
+        // A window that waits for fates that never come would be silent for good.
+        if self.pacing.is_full() && !self.silence.is_probing() {
+            return Some(now + TICK);
+        }
+        self.pacing.opens_at(now, queue)
+    }
+
+    /// What is in flight has changed.
+    pub(super) fn note_in_flight(&mut self, ledger: &Ledger) {
+        let queue = self.queue();
+        self.pacing.set_in_flight(ledger.in_flight(), ledger.slices_in_flight(), &queue);
     }
 
     /// Sets whether the server paces the connections to this address together. Then the law of this one

@@ -22,6 +22,7 @@ const CONFIG: SenderConfig = SenderConfig {
     has_repair: true,
     receive_buffer: 0,
     credit: Credit::new(u64::MAX),
+    paced_by_window: false,
 };
 
 /// A datagram on its way: when it arrives, its number, and its slice with the slices that its chunk has.

@@ -30,6 +30,7 @@ const CONFIG: OutgoingConfig = OutgoingConfig {
     idle_timeout_ms: 0,
     min_block_rate_bps: 16_000,
     max_queued_blocks: 64,
+    paced_by_window: false,
 };
 
 const PEER: PeerLimits =

@@ -1,0 +1,208 @@
+//! A candidate for the law of long transfers: one [`window`] bounds what is in flight, and the rate is what
+//! empties it in a round trip.
+//!
+//! It has no estimate of the link's rate, no mode for links that vary, and no bound for what is lost of its
+//! own: all of that is in the window. [`others`] is what it takes beside TCP. It takes the place of
+//! [`Delay`](super::delay::Delay) and what comes after it if it is asked for, and ECN's classic marks are its
+//! losses. What it is better and worse at is in docs/LEFT.md.
+
+mod losses;
+mod others;
+mod window;
+
+use losses::Losses;
+use others::Others;
+use window::{Seen, Window};
+
+use super::super::samples::Sample;
+use super::super::tuning::flow::DECREASE;
+use super::super::tuning::start::PART;
+use super::super::tuning::window::ACK_DELAY;
+use super::super::units::{Bytes, Rate, Span};
+use super::flow::Flow;
+
+/// How fast the window may go out, in windows of a round trip: before a queue was seen, and after.
+const FIRST_PACE: f64 = 2.0;
+const PACE: f64 = 1.2;
+
+/// Datagrams of the first window beside those that the known rate keeps in flight.
+const MIN_FIRST: f64 = 4.0;
+
+/// The weight of an arrival in the mean time from sending to hearing, less the queueing delay. What the window
+/// is judged by is at most so many times the least: a queue that is taken for the path makes it longer.
+const WEIGHT: f64 = 0.1;
+const MAX_TRIP: f64 = 1.5;
+
+/// Delays are those of rounds within this time: in one of some milliseconds all may be held up by the same
+/// jitter.
+const LATELY: Span = Span::from_millis(40);
+const ROUNDS: usize = 8;
+
+const SECOND: Span = Span::from_secs(1);
+
+/// A transfer with a window.
+#[derive(Clone, Debug)]
+pub(super) struct Windowed {
+    pub(super) flow: Flow,
+    window: Window,
+    others: Others,
+    seen: Seen,
+    /// The longest delay of this round, in seconds, and the number after the newest that was lost.
+    longest: f64,
+    lost_before: u64,
+    /// When the last rounds ended, and the least and longest delays in them.
+    rounds: [(Span, f64, f64); ROUNDS],
+    in_flight: u64,
+    slices: u64,
+    /// The mean and the least time from sending to hearing, less the queueing delay.
+    mean: Span,
+    least: Span,
+}
+
+impl Windowed {
+    /// Begins at this rate on a link that is known to have another, with this least round trip and with so
+    /// many datagrams in flight, those with a slice second. Alone for sure, what was lost is the path's own.
+    pub(super) fn new(
+        flow: Flow,
+        known: Rate,
+        rtt: Span,
+        in_flight: (u32, u32),
+        packet: Bytes,
+        is_sure: bool,
+    ) -> Self {
+        let trip = rtt + ACK_DELAY;
+        let (now, rate) = (flow.now(), flow.rate());
+        let seen = if is_sure { flow.seen } else { super::seen::Seen::new() };
+        let losses = Losses::new(seen.lost(), seen.total().into());
+        Self {
+            window: Window::new(MIN_FIRST + rate * trip / packet, in_flight.0.into(), losses),
+            others: Others::new(now, rate.max(PART * known) * trip / packet),
+            flow,
+            seen: Seen::NOTHING,
+            longest: 0.0,
+            lost_before: u64::MAX,
+            rounds: [(Span::ZERO, f64::INFINITY, 0.0); ROUNDS],
+            in_flight: in_flight.0.into(),
+            slices: in_flight.1.into(),
+            mean: trip,
+            least: trip,
+        }
+    }
+
+    /// So many datagrams are in flight, and so many of them have a slice.
+    pub(super) const fn set_in_flight(&mut self, in_flight: u32, slices: u32) {
+        (self.in_flight, self.slices) = (in_flight as u64, slices as u64);
+    }
+
+    /// Whether as much is in flight as may be.
+    pub(super) fn is_full(&self) -> bool {
+        !self.window.has_room(self.in_flight, self.slices, self.others.part())
+    }
+
+    /// A datagram was sent.
+    pub(super) fn on_sent(&mut self) {
+        self.in_flight += 1;
+        self.slices += 1;
+        let is_full = self.is_full();
+        self.window.on_sent(self.in_flight, is_full);
+    }
+
+    /// A router has marked a datagram.
+    pub(super) fn on_mark(&mut self) {
+        self.window.on_mark(DECREASE);
+    }
+
+    /// The fate of a datagram is settled.
+    pub(super) fn on_settled(&mut self, number: u64, is_lost: bool) {
+        let before = self.seen.acked + self.seen.lost;
+        self.seen.acked += u64::from(!is_lost);
+        if is_lost {
+            self.seen.lost += 1;
+            self.seen.runs += u64::from(number != self.lost_before);
+            self.lost_before = number + 1;
+        }
+        if self.window.is_past_half(before, before + 1) {
+            (self.seen.queue, self.longest) = (f64::INFINITY, 0.0);
+        }
+    }
+
+    /// One that was taken for lost has arrived.
+    pub(super) fn on_spurious(&mut self) {
+        if self.seen.lost == 0 {
+            return self.window.on_spurious();
+        }
+        self.seen.acked += 1;
+        self.seen.lost -= 1;
+        self.seen.runs = self.seen.runs.min(self.seen.lost);
+    }
+
+    /// It was heard at `now` that a full datagram arrived with this queueing delay, so much less than the
+    /// least before.
+    pub(super) fn on_delay(
+        &mut self,
+        now: Span,
+        sample: &Sample,
+        delay: Span,
+        fell: Span,
+        packet: Bytes,
+    ) {
+        let way = now - sample.sent - delay;
+        self.mean += WEIGHT * (way - self.mean);
+        self.least = self.least.min(way);
+        if self.others.on_delay(now, sample.sent, delay, fell) {
+            self.begin_drain();
+        }
+        self.seen.queue = self.seen.queue.min(delay / SECOND);
+        self.longest = self.longest.max(delay / SECOND);
+        if self.window.is_due(self.seen.acked + self.seen.lost) {
+            self.end_round(now);
+        }
+        let pace = if self.window.has_met_queue() { PACE } else { FIRST_PACE };
+        self.flow.adjust(pace * self.window.size() * packet / self.mean.max(Span(1.0)));
+    }
+
+    /// The time there and back without a queue, in seconds.
+    fn trip(&self) -> f64 {
+        self.mean.min(MAX_TRIP * self.least) / SECOND
+    }
+
+    fn begin_drain(&mut self) {
+        self.others.begin_drain(self.trip());
+        self.window.begin_round(self.in_flight);
+    }
+
+    fn end_round(&mut self, now: Span) {
+        (self.seen.queue, self.seen.spread) = self.lately(now);
+        let seen = core::mem::replace(&mut self.seen, Seen::NOTHING);
+        self.longest = 0.0;
+        let (trip, queue, size) = (self.trip(), seen.queue, self.window.size());
+        if self.others.is_draining() {
+            if let Some(size) = self.others.end_drain_round(size, trip) {
+                self.window.set_size(size);
+            }
+            return self.window.begin_round(self.in_flight);
+        }
+        let (is_short, window) = (self.window.was_short(), &mut self.window);
+        if let Some(size) =
+            self.others.compete(size, (queue, trip), is_short, || window.is_lossy(&seen))
+        {
+            self.window.set_size(size);
+            return self.window.begin_round(self.in_flight);
+        }
+        self.window.judge(&seen, trip, self.in_flight);
+        if self.others.is_doubtful(now, queue, trip, self.window.size()) {
+            self.begin_drain();
+        }
+    }
+
+    /// The least queueing delay of the last rounds, and how much delays differ in them.
+    fn lately(&mut self, now: Span) -> (f64, f64) {
+        self.rounds.rotate_right(1);
+        self.rounds[0] = (now, self.seen.queue, self.longest);
+        let mut range = (f64::INFINITY, 0.0_f64);
+        for (_, least, longest) in self.rounds.iter().take_while(|(at, ..)| now - *at < LATELY) {
+            range = (range.0.min(*least), range.1.max(*longest));
+        }
+        (range.0, (range.1 - range.0).max(0.0))
+    }
+}

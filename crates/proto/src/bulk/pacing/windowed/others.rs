@@ -1,0 +1,235 @@
+//! Others on the link that fill its queue: how they are found out, and the window beside them.
+//!
+//! All flows of this law drain the queue in step ([`Drains`]): each sends less until its own part of the
+//! queue is gone. A queue that is there afterwards is of others. If that is so several times, and this flow
+//! has given way, it competes as they do, by CUBIC (RFC 9438), until a drain empties the queue.
+
+use libm::cbrt;
+
+use super::super::super::tuning::delay::{
+    DRAINED, HOT, HOT_ROUNDS, MAX_FAILED, MAX_HOT, MIN_EMPTY, TEST_AFTER, YIELDED,
+};
+use super::super::super::units::Span;
+use super::super::drains::Drains;
+use super::SECOND;
+use super::window::target;
+
+/// How much more than the queue is drained, in seconds; twice and four times as much after drains that have
+/// not emptied it. And the least part of the window meanwhile.
+const MARGIN: f64 = 0.001;
+const MIN_PART: f64 = 0.4;
+
+/// CUBIC's constants: its growth, the cut, and what a cut below the last one leaves of the window that was.
+const GROWTH: f64 = 0.4;
+const CUT: f64 = 0.7;
+const CONVERGENCE: f64 = 0.85;
+
+/// The window grows in a round by this factor at most.
+const MAX_STEP: f64 = 1.5;
+
+/// A drain: in its first round what was sent before arrives.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    /// The queueing delay before it, in seconds, and the part of the window that is used.
+    before: f64,
+    part: f64,
+    is_second: bool,
+}
+
+/// What is known of others.
+#[derive(Clone, Debug)]
+pub(super) struct Others {
+    drains: Drains,
+    drain: Option<Drain>,
+    /// Drains since one that emptied the queue, and how many of them began with a long one.
+    failed: u32,
+    blamed: u32,
+    /// Rounds with a long queue, and when a drain may look at the next.
+    hot: u32,
+    test_at: Span,
+    /// The window before this flow gave way.
+    before: f64,
+    /// The queueing delay of the last round, and the least of this one, in seconds.
+    delay: f64,
+    least: f64,
+    cubic: Option<Cubic>,
+}
+
+impl Others {
+    /// Begins where the path holds such a window.
+    pub(super) fn new(now: Span, window: f64) -> Self {
+        Self {
+            drains: Drains::new(now),
+            drain: None,
+            failed: 0,
+            blamed: 0,
+            hot: 0,
+            test_at: Span::ZERO,
+            before: window,
+            delay: 0.0,
+            least: f64::INFINITY,
+            cubic: None,
+        }
+    }
+
+    /// The part of the window that may be used.
+    pub(super) fn part(&self) -> f64 {
+        self.drain.map_or(1.0, |drain| drain.part)
+    }
+
+    /// A datagram sent at this time saw such a delay, so much less than the least before. Returns whether it
+    /// is time to drain.
+    pub(super) fn on_delay(&mut self, now: Span, sent: Span, delay: Span, fell: Span) -> bool {
+        if delay <= MIN_EMPTY {
+            self.drains.on_empty(sent, fell);
+        }
+        self.least = self.least.min(delay / SECOND);
+        self.drains.poll(now, false) && self.drain.is_none()
+    }
+
+    pub(super) fn begin_drain(&mut self, trip: f64) {
+        let queue = (self.delay + MARGIN) * f64::from(1 << self.failed.min(2));
+        let part = (trip / (trip + queue)).max(MIN_PART);
+        self.drain = Some(Drain { before: self.delay, part, is_second: false });
+    }
+
+    /// A round of a drain is over. Returns the window to go on with if others have been found out.
+    pub(super) fn end_drain_round(&mut self, size: f64, trip: f64) -> Option<f64> {
+        let drain = self.drain.as_mut()?;
+        let least = core::mem::replace(&mut self.least, f64::INFINITY);
+        if !core::mem::replace(&mut drain.is_second, true) {
+            return None;
+        }
+        let before = drain.before;
+        self.drain = None;
+        if least <= (MIN_EMPTY / SECOND).max(DRAINED * before) {
+            (self.failed, self.blamed, self.cubic) = (0, 0, None);
+            return None;
+        }
+        self.failed += 1;
+        self.blamed += u32::from(self.is_hot(before, trip));
+        let has_yielded = self.blamed >= MAX_FAILED && size < YIELDED * self.before;
+        if self.cubic.is_some() || !has_yielded && self.failed < 2 * MAX_FAILED {
+            return None;
+        }
+        let full = self.before.max(size);
+        self.cubic = Some(Cubic::at(full));
+        Some(full)
+    }
+
+    /// Whether a round of a drain is under way.
+    pub(super) const fn is_draining(&self) -> bool {
+        self.drain.is_some()
+    }
+
+    /// The window beside others after a round with this queue in seconds; `None` if there are none.
+    pub(super) fn compete(
+        &mut self,
+        size: f64,
+        (queue, trip): (f64, f64),
+        is_short: bool,
+        mut is_lossy: impl FnMut() -> bool,
+    ) -> Option<f64> {
+        self.delay = queue;
+        if queue < MIN_EMPTY / SECOND {
+            self.cubic = None;
+        }
+        let cubic = self.cubic.as_mut()?;
+        cubic.lasted += trip + queue;
+        let was_cut = core::mem::take(&mut cubic.was_cut);
+        if !is_lossy() {
+            let next = cubic.window(trip + queue).clamp(size, MAX_STEP * size);
+            return Some(if is_short { next } else { size });
+        }
+        if was_cut {
+            // These were sent before the cut.
+            return Some(size);
+        }
+        let full = if size < cubic.full { CONVERGENCE * size } else { size };
+        *cubic = Cubic { full, lasted: 0.0, was_cut: true };
+        Some(CUT * size)
+    }
+
+    /// Alone, after a round with this queue in seconds, which is the target or less or not. Returns whether a
+    /// drain should look whose a long one is.
+    pub(super) fn is_doubtful(&mut self, now: Span, queue: f64, trip: f64, size: f64) -> bool {
+        if queue <= target((trip + queue) / size) {
+            self.before = size;
+        }
+        self.hot = if self.is_hot(queue, trip) { self.hot + 1 } else { 0 };
+        if self.hot < HOT_ROUNDS || size >= self.before || now < self.test_at {
+            return false;
+        }
+        self.hot = 0;
+        self.test_at = now + TEST_AFTER.max(2.0 * trip * SECOND);
+        true
+    }
+
+    /// The queue is far longer than flows of this law would make it.
+    fn is_hot(&self, queue: f64, trip: f64) -> bool {
+        queue > (HOT * target((trip + queue) / self.before.max(1.0))).min(MAX_HOT / SECOND)
+    }
+}
+
+/// The window of CUBIC.
+#[derive(Clone, Copy, Debug)]
+struct Cubic {
+    /// The window that overflowed, and the seconds since.
+    full: f64,
+    lasted: f64,
+    was_cut: bool,
+}
+
+impl Cubic {
+    /// At this window, from which it grows.
+    fn at(full: f64) -> Self {
+        Self { full, lasted: cbrt(full * (1.0 - CUT) / GROWTH), was_cut: false }
+    }
+
+    fn window(&self, rtt: f64) -> f64 {
+        let from_full = self.lasted - cbrt(self.full * (1.0 - CUT) / GROWTH);
+        let reno = 3.0 * (1.0 - CUT) / (1.0 + CUT) * self.lasted / rtt;
+        (GROWTH * from_full * from_full * from_full + self.full).max(CUT * self.full + reno)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRIP: f64 = 0.05;
+
+    /// Two rounds of a drain of 100 ms, at the end of which such a delay is the least.
+    fn drained(others: &mut Others, least: f64) -> Option<f64> {
+        others.delay = 0.1;
+        others.begin_drain(TRIP);
+        assert_eq!(others.end_drain_round(10.0, TRIP), None, "what was sent before");
+        others.least = least;
+        others.end_drain_round(10.0, TRIP)
+    }
+
+    #[test]
+    fn a_queue_that_no_drain_empties_is_of_others_until_one_does() {
+        let mut others = Others::new(Span::ZERO, 100.0);
+        let found: alloc::vec::Vec<_> = (0..3).map(|_| drained(&mut others, 0.09)).collect();
+        assert_eq!(found, [None, None, Some(100.0)]);
+        let beside = others.compete(100.0, (0.1, TRIP), true, || false).unwrap();
+        assert!(beside > 100.0, "{beside}");
+        assert_eq!(others.compete(100.0, (0.1, TRIP), true, || true), Some(70.0));
+        assert_eq!(
+            others.compete(70.0, (0.1, TRIP), true, || true),
+            Some(70.0),
+            "of before the cut"
+        );
+        assert_eq!(drained(&mut others, 0.0), None);
+        assert_eq!(others.compete(70.0, (0.1, TRIP), true, || false), None);
+    }
+
+    #[test]
+    fn flows_that_drain_in_step_are_no_others() {
+        let mut others = Others::new(Span::ZERO, 100.0);
+        for _ in 0..20 {
+            assert_eq!(drained(&mut others, 0.001), None);
+        }
+    }
+}

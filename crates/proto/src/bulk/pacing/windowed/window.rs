@@ -1,0 +1,445 @@
+//! The window: how many datagrams may be in flight.
+//!
+//! In each round it follows the queueing delay toward a [`target`]. When more is lost than usual, it becomes
+//! what got through, and a trial shows whose the losses are ([`Losses`]). Without a queue it grows by a part
+//! of what was acknowledged, which doubles from round to round, but carefully near the window that
+//! overflowed.
+//!
+//! A round ends when as many datagrams have a fate as were in flight at its beginning. The invariant: the
+//! window is never below [`MIN_WINDOW`], nor above [`MAX_WINDOW`].
+
+use libm::sqrt;
+
+use super::losses::Losses;
+
+/// The queue at which a flow neither grows nor yields, in seconds: this and the larger of two. The first is
+/// that of a flow that sends a datagram a millisecond, and as its root of what one takes (Swift's scaling by
+/// flows): slower flows want more, so that shares become equal. The second keeps slow links busy.
+const MIN_TARGET: f64 = 0.001;
+const TARGET: f64 = 0.006;
+const TARGET_DATAGRAMS: f64 = 4.0;
+
+/// Below this part of the target there is no queue.
+const NO_QUEUE: f64 = 0.5;
+
+/// And before one was seen it is an eighth of the round trip within these bounds, in seconds: HyStart++ (RFC
+/// 9406).
+const FIRST_QUEUE: (f64, f64) = (0.004, 0.016);
+
+/// How far the window goes in a round toward the target; beyond twice of it all the way. It grows toward it
+/// by so many datagrams at most: what is added is the same for all, and shares become equal (AIMD).
+const GAIN: f64 = 0.5;
+const ADDED: f64 = 4.0;
+
+/// The part of what was acknowledged by which it grows without a queue: at first, and at most, before a queue
+/// was seen and after.
+const MIN_GROWTH: f64 = 1.0 / 16.0;
+const FIRST_GROWTH: f64 = 1.0;
+const MAX_GROWTH: f64 = 1.0 / 2.0;
+
+/// It grows at [`MIN_GROWTH`] from this part of a window that overflowed.
+const NEAR_FULL: f64 = 0.8;
+
+/// The cut for an excess is to what got through, but not below this part of the window (CUBIC's); a trial is
+/// made with this part of that, so that it is surely less than the path holds.
+const MAX_CUT: f64 = 0.7;
+const TRIAL_PART: f64 = 0.9;
+
+/// An excess above this is believed after so many trials, each at half of the window of the one before.
+const HEAVY: f64 = 0.15;
+const TRIES: u32 = 2;
+
+/// The part of an overflowing queue that may stand afterwards, and how it grows again in a round. It was seen
+/// if it was longer than this, in seconds and in datagrams.
+const OF_FULL: f64 = 0.5;
+const REGROWTH: f64 = 1.05;
+const MIN_QUEUE: f64 = 0.000_5;
+const MIN_QUEUE_DATAGRAMS: f64 = 2.0;
+
+/// By how much delays differ in rounds without a queue is jitter, up to this. Half of it is no queue.
+const ROUNDS: usize = 8;
+const MAX_JITTER: f64 = 0.1;
+
+/// How much more may be in flight than gets through, losses of the path's own not counted, up to a share.
+const OVER: f64 = 1.25;
+const MAX_USUAL: f64 = 0.3;
+
+/// The least window: what is lost of three datagrams may be all of them. And the most, which is no limit.
+const MIN_WINDOW: f64 = 4.0;
+const MAX_WINDOW: f64 = 1e6;
+
+/// The target for a flow of which a datagram takes so long, in seconds.
+pub(super) fn target(each: f64) -> f64 {
+    MIN_TARGET + (TARGET * sqrt(1_000.0 * each)).max(TARGET_DATAGRAMS * each)
+}
+
+/// What became of the datagrams of a round, and what they saw.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) acked: u64,
+    pub(super) lost: u64,
+    /// Runs of losses one after the other.
+    pub(super) runs: u64,
+    /// The least queueing delay in seconds; infinite if none was reported.
+    pub(super) queue: f64,
+    /// How much delays differ, in seconds.
+    pub(super) spread: f64,
+}
+
+impl Seen {
+    pub(super) const NOTHING: Self =
+        Self { acked: 0, lost: 0, runs: 0, queue: f64::INFINITY, spread: 0.0 };
+}
+
+/// A smaller window that shows whose losses are.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    /// The window before, and what got through of it.
+    size: f64,
+    passed: f64,
+    excess: f64,
+    tries: u32,
+    /// What was not lost, but late; and what is undone if that is half of all.
+    spurious: f64,
+    lost: f64,
+    had_met_queue: bool,
+    growth: f64,
+}
+
+/// The window, in datagrams, and the round that is under way.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    size: f64,
+    growth: f64,
+    /// A queue was seen.
+    has_met_queue: bool,
+    /// The queue that may stand where one was seen to overflow, in seconds, and the window then.
+    max_queue: f64,
+    full: f64,
+    losses: Losses,
+    trial: Option<Trial>,
+    /// How much delays differed in the last rounds, in seconds.
+    spreads: [f64; ROUNDS],
+    /// Datagrams in flight at the beginning of the round, and at most since.
+    began_with: u64,
+    most: u64,
+    /// A datagram had to wait for it.
+    was_short: bool,
+    /// What has its fate in this round was sent before the window was cut.
+    is_stale: bool,
+}
+
+impl Window {
+    /// Begins with so many datagrams for a path that is known, of which some are in flight: what is lost of
+    /// those says nothing of it.
+    pub(super) const fn new(size: f64, in_flight: u64, losses: Losses) -> Self {
+        Self {
+            size: size.clamp(MIN_WINDOW, MAX_WINDOW),
+            growth: MIN_GROWTH,
+            has_met_queue: false,
+            max_queue: f64::INFINITY,
+            full: 0.0,
+            losses,
+            trial: None,
+            spreads: [f64::INFINITY; ROUNDS],
+            began_with: in_flight,
+            most: in_flight,
+            was_short: false,
+            is_stale: true,
+        }
+    }
+
+    /// Datagrams that may be in flight.
+    pub(super) const fn size(&self) -> f64 {
+        self.size
+    }
+
+    pub(super) const fn set_size(&mut self, size: f64) {
+        self.size = size.clamp(MIN_WINDOW, MAX_WINDOW);
+    }
+
+    /// Whether a queue was seen.
+    pub(super) const fn has_met_queue(&self) -> bool {
+        self.has_met_queue
+    }
+
+    /// Whether a datagram had to wait in this round.
+    pub(super) const fn was_short(&self) -> bool {
+        self.was_short
+    }
+
+    /// Whether there is room for one more, while only this part of it may be used.
+    pub(super) fn has_room(&self, in_flight: u64, slices: u64, part: f64) -> bool {
+        // A game's packets are not held back: they would keep a small window full for good.
+        (slices as f64) < MIN_WINDOW || (in_flight + 1) as f64 <= part * self.size
+    }
+
+    /// So many are in flight after one was sent.
+    pub(super) fn on_sent(&mut self, in_flight: u64, is_full: bool) {
+        self.most = self.most.max(in_flight);
+        self.was_short |= is_full;
+    }
+
+    /// A router has marked a datagram: its queue is too long. The window becomes less by this part, once in a
+    /// round.
+    pub(super) fn on_mark(&mut self, part: f64) {
+        if !core::mem::replace(&mut self.is_stale, true) {
+            self.set_size(self.size * (1.0 - part));
+        }
+    }
+
+    /// A datagram that was taken for lost has arrived. Where the window was cut for such, it is what it was.
+    pub(super) fn on_spurious(&mut self) {
+        self.losses.on_spurious();
+        let Some(trial) = &mut self.trial else { return };
+        trial.spurious += 1.0;
+        if 2.0 * trial.spurious < trial.lost {
+            return;
+        }
+        let Trial { size, had_met_queue, growth, .. } = *trial;
+        self.set_size(self.size.max(size));
+        (self.full, self.has_met_queue, self.growth) = (0.0, had_met_queue, growth);
+        self.losses.begin();
+        self.trial = None;
+    }
+
+    /// Whether a round is over in which so many datagrams had a fate.
+    pub(super) const fn is_due(&self, fates: u64) -> bool {
+        fates > 0 && fates >= self.began_with
+    }
+
+    /// Whether half of a round is over with these fates: what is in it was sent before, for the most part.
+    pub(super) const fn is_past_half(&self, before: u64, now: u64) -> bool {
+        let half = self.began_with / 2;
+        before < half && half <= now
+    }
+
+    /// Whether more than usual is lost in this round; if so, it is counted anew.
+    pub(super) fn is_lossy(&mut self, seen: &Seen) -> bool {
+        let is_any = self.losses.is_any(seen);
+        if is_any {
+            self.losses.begin();
+        }
+        is_any
+    }
+
+    /// The next round begins, and this one says nothing.
+    pub(super) const fn begin_round(&mut self, in_flight: u64) {
+        (self.began_with, self.most, self.was_short) = (in_flight, in_flight, false);
+    }
+
+    /// Judges a round over a path that takes `trip` seconds there and back without a queue, and begins the
+    /// next.
+    pub(super) fn judge(&mut self, seen: &Seen, trip: f64, in_flight: u64) {
+        let is_stale = core::mem::take(&mut self.is_stale);
+        if !is_stale && seen.queue.is_finite() && seen.acked > 0 {
+            let next = self.next(seen, trip);
+            let passed = seen.acked as f64 / (1.0 - self.losses.usual().min(MAX_USUAL));
+            let most = if self.has_met_queue { OVER * passed + MIN_WINDOW } else { MAX_WINDOW };
+            let size = next.min(self.size.max(most));
+            self.set_size(if seen.lost > seen.acked { size.min(most) } else { size });
+        }
+        self.begin_round(in_flight);
+    }
+
+    fn next(&mut self, seen: &Seen, trip: f64) -> f64 {
+        let jitter = self.jitter(seen.spread);
+        let used = self.size.min(self.most as f64).max(1.0);
+        let each = (trip + seen.queue) / used;
+        let target = target(each).min(self.max_queue) + jitter / 2.0;
+        self.max_queue *= REGROWTH;
+        let excess = self.losses.excess(seen, self.trial.is_some());
+        let is_first = !self.has_met_queue && excess.is_none();
+        let first = if is_first { (trip / 8.0).clamp(FIRST_QUEUE.0, FIRST_QUEUE.1) } else { 0.0 };
+        let is_queued = seen.queue >= first.max(NO_QUEUE * target);
+        match (self.trial, excess) {
+            (Some(trial), _) => self.go_on(trial, seen, trip, is_queued.then_some(target)),
+            (None, Some(excess)) => {
+                let longest = seen.queue + seen.spread - jitter;
+                if longest > MIN_QUEUE.max(MIN_QUEUE_DATAGRAMS * each) {
+                    self.max_queue = OF_FULL * longest;
+                }
+                self.cut(excess, seen, trip, target.min(self.max_queue))
+            }
+            (None, None) if is_queued => self.follow(seen, trip, target),
+            (None, None) => self.grow(seen),
+        }
+    }
+
+    /// The least of what delays differed by in the last rounds: in one of them the queue did not change.
+    fn jitter(&mut self, spread: f64) -> f64 {
+        self.spreads.rotate_right(1);
+        self.spreads[0] = spread;
+        self.spreads.iter().copied().fold(MAX_JITTER, f64::min)
+    }
+
+    /// More is lost than usual: the window becomes less than what got through.
+    fn cut(&mut self, excess: f64, seen: &Seen, trip: f64, target: f64) -> f64 {
+        let used = self.size.min(self.most as f64);
+        let share = seen.lost as f64 / (seen.acked + seen.lost) as f64 - self.losses.usual();
+        let filled = used.min(self.began_with as f64 + 1.0) * (1.0 - share);
+        let passed = (used * (1.0 - excess)).min(filled.max(MAX_CUT * used));
+        let passed = passed * (trip + target.min(seen.queue)) / (trip + seen.queue);
+        self.trial = Some(Trial {
+            size: used,
+            passed,
+            excess,
+            tries: 1,
+            spurious: 0.0,
+            lost: seen.lost as f64,
+            had_met_queue: self.has_met_queue,
+            growth: self.growth,
+        });
+        (self.has_met_queue, self.growth) = (true, MIN_GROWTH);
+        (self.is_stale, self.full) = (true, used);
+        self.losses.begin();
+        TRIAL_PART * passed
+    }
+
+    /// The window in a trial, or after it. A queue is there if it has a target.
+    fn go_on(&mut self, trial: Trial, seen: &Seen, trip: f64, queued: Option<f64>) -> f64 {
+        let Some(is_lossy) = self.losses.goes_on(trial.excess) else {
+            let next = self.size + MIN_GROWTH * seen.acked as f64;
+            return match queued {
+                Some(target) => self.follow(seen, trip, target).min(self.size),
+                None if self.was_short => next.min(trial.passed.max(self.size)),
+                None => self.size,
+            };
+        };
+        self.trial = None;
+        if !is_lossy || queued.is_some() {
+            self.losses.begin();
+            return trial.passed;
+        }
+        if trial.excess > HEAVY && trial.tries < TRIES {
+            self.trial = Some(Trial { tries: trial.tries + 1, ..trial });
+            self.is_stale = true;
+            self.losses.begin();
+            return self.size.min(self.most as f64) / 2.0;
+        }
+        self.losses.learn();
+        self.growth = MIN_GROWTH;
+        trial.size.max(self.size)
+    }
+
+    /// The window that leads the queue to the target.
+    fn follow(&mut self, seen: &Seen, trip: f64, target: f64) -> f64 {
+        (self.has_met_queue, self.growth) = (true, MIN_GROWTH);
+        self.is_stale = seen.queue > 2.0 * target;
+        let gain = if self.is_stale { 1.0 } else { GAIN };
+        let step = gain * (target - seen.queue) / (trip + seen.queue) * self.size;
+        let step = step.min(ADDED * (1.0 - seen.queue / target));
+        if step > 0.0 && !self.was_short { self.size } else { self.size + step }
+    }
+
+    /// The window after a round without a queue.
+    fn grow(&mut self, seen: &Seen) -> f64 {
+        if !self.was_short {
+            return self.size;
+        }
+        let growth = self.growth;
+        let most = if self.has_met_queue { MAX_GROWTH } else { FIRST_GROWTH };
+        let next = self.size + growth * seen.acked as f64;
+        let near = NEAR_FULL * self.full;
+        if self.size < near && near < next {
+            self.growth = MIN_GROWTH;
+            return near;
+        }
+        let is_near = near <= self.size && self.size < self.full;
+        self.growth = if is_near { MIN_GROWTH } else { (2.0 * growth).min(most) };
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A path of 50 ms and 1,000 datagrams a second, with a queue of so many datagrams and losses of its own.
+    struct Path {
+        window: Window,
+        queue: f64,
+        loss: f64,
+        lost: u64,
+    }
+
+    impl Path {
+        fn new(size: f64, queue: f64, loss: f64) -> Self {
+            Self { window: Window::new(size, 1, Losses::new(0.0, 0.0)), queue, loss, lost: 0 }
+        }
+
+        /// A round in which the window is always full.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some hundreds")]
+        fn round(&mut self) -> f64 {
+            let size = self.window.size();
+            let (waits, sent) = ((size - 50.0).max(0.0), size.floor());
+            let dropped = (waits - self.queue).max(0.0).min(sent);
+            let lost = (dropped + (sent - dropped) * self.loss) as u64;
+            let queue = waits.min(self.queue) / 1_000.0;
+            let seen = Seen { acked: sent as u64 - lost, lost, runs: lost, queue, spread: 0.0 };
+            self.lost += lost;
+            self.window.on_sent(sent as u64, true);
+            self.window.judge(&seen, 0.05, sent as u64);
+            self.window.size()
+        }
+    }
+
+    #[test]
+    fn it_keeps_a_short_queue_from_a_small_and_from_a_large_beginning() {
+        for first in [4.0, 50.0, 1_000.0] {
+            let mut path = Path::new(first, f64::INFINITY, 0.0);
+            (0..40).for_each(|_| _ = path.round());
+            for _ in 0..100 {
+                let size = path.round();
+                assert!((50.0..65.0).contains(&size), "{first}: {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_queue_that_overflows_costs_little_more_than_it_costs_to_find() {
+        let mut path = Path::new(20.0, 3.0, 0.0);
+        (0..40).for_each(|_| _ = path.round());
+        let found = path.lost;
+        let mean = (0..200).map(|_| path.round()).sum::<f64>() / 200.0;
+        assert!(mean > 46.0, "the link is used: {mean}");
+        assert!(path.lost - found < 200 * 50 / 50, "2 % at most: {}", path.lost - found);
+    }
+
+    /// Losses of the path's own are found to be that, and do not shrink it.
+    #[test]
+    fn losses_that_go_on_are_borne() {
+        let mut path = Path::new(20.0, f64::INFINITY, 0.08);
+        (0..60).for_each(|_| _ = path.round());
+        for _ in 0..100 {
+            let size = path.round();
+            assert!(size > 48.0, "{size}");
+        }
+    }
+
+    #[test]
+    fn a_cut_for_what_was_late_is_undone() {
+        let mut path = Path::new(40.0, f64::INFINITY, 0.0);
+        path.round();
+        let seen = Seen { acked: 20, lost: 20, runs: 20, ..Seen::NOTHING };
+        let before = path.window.size();
+        path.window.judge(&Seen { queue: 0.0, ..seen }, 0.05, 40);
+        assert!(path.window.size() < 0.75 * before, "{}", path.window.size());
+        (0..10).for_each(|_| path.window.on_spurious());
+        assert_eq!(path.window.size(), before);
+    }
+
+    #[test]
+    fn it_grows_only_for_those_that_wait_and_by_what_arrives() {
+        let mut path = Path::new(20.0, f64::INFINITY, 0.0);
+        let seen = Seen { acked: 16, queue: 0.0, ..Seen::NOTHING };
+        path.window.judge(&seen, 0.05, 16);
+        path.window.judge(&seen, 0.05, 16);
+        assert_eq!(path.window.size(), 20.0, "nobody waits");
+        for size in [21.0, 23.0, 27.0] {
+            path.window.on_sent(20, true);
+            path.window.judge(&seen, 0.05, 16);
+            assert_eq!(path.window.size(), size);
+        }
+    }
+}
