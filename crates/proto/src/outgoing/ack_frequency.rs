@@ -32,6 +32,13 @@ const BELIEVED: u32 = 128;
 /// the third is few.
 const MISSING_PERCENT: (u32, u32, u32) = (8, 25, 1);
 
+/// For a sender that waits for acks. A step halves what they take of the way up. If after [`BELIEVED`]
+/// numbers half as many as before it are missing, and not twice as many, they get lost for another reason,
+/// and come as often as before the step. More than this percent beyond that is news.
+const HELPS: u64 = 2;
+const WORSE: u64 = 2;
+const NEWS: u8 = 4;
+
 /// A thinned ack is for twice as many datagrams with each step, from these on, and waits so long for them at
 /// most.
 const THINNED: u32 = 2;
@@ -94,15 +101,20 @@ pub(super) struct AckFrequency {
     /// By how many steps acks are thinned, and the peer's datagrams when that was judged.
     steps: u8,
     judged: (u32, u32),
+    /// The percent that were missing when they were thinned, and that are missing whatever is done.
+    before: u8,
+    usual: u8,
 }
 
 impl AckFrequency {
     pub(super) const fn new() -> Self {
-        Self { asked: Wanted::UNASKED, is_lost: false, steps: 0, judged: (0, 0) }
+        let (asked, judged) = (Wanted::UNASKED, (0, 0));
+        Self { asked, is_lost: false, steps: 0, judged, before: 0, usual: 0 }
     }
 
-    /// These datagrams of the peer have arrived. Where many are missing, fewer are wanted.
-    pub(super) fn judge(&mut self, heard: Heard) {
+    /// These datagrams of the peer have arrived. Where many are missing, fewer are wanted; if the sender
+    /// `waits` for acks, only if that helps.
+    pub(super) fn judge(&mut self, heard: Heard, waits: bool) {
         // They wrap with the counts.
         let low = |count: u64| u32::try_from(count & u64::from(u32::MAX)).unwrap_or_default();
         let (next, received) = (low(heard.next), low(heard.received));
@@ -113,11 +125,21 @@ impl AckFrequency {
         let arrived = received.wrapping_sub(self.judged.1).min(numbers);
         let missing = u64::from(numbers - arrived) * 100 / u64::from(numbers);
         let (some, many, few) = MISSING_PERCENT;
-        if missing > some.into() {
+        let before = u64::from(self.before);
+        let is_worse = !waits || self.steps == 0 || missing > WORSE * before;
+        if numbers < BELIEVED && !is_worse {
+            return;
+        }
+        let news = if self.usual > 0 { self.usual.saturating_add(NEWS) } else { 0 };
+        if missing > u64::from(some).max(news.into()) && !is_worse && missing > before / HELPS {
+            self.steps = 0;
+            self.usual = u8::try_from(missing).unwrap_or(u8::MAX);
+        } else if missing > u64::from(some).max(news.into()) {
+            self.before = u8::try_from(missing).unwrap_or(u8::MAX);
             self.steps = (self.steps + if missing > many.into() { 3 } else { 1 }).min(MAX_STEPS);
         } else if numbers < BELIEVED {
             return;
-        } else if missing <= few.into() {
+        } else if missing <= u64::from(few) + u64::from(self.usual) {
             self.steps = self.steps.saturating_sub(1);
         }
         self.judged = (next, received);
@@ -184,7 +206,7 @@ mod tests {
     /// Of 32 datagrams of the peer so many are missing.
     fn lose(frequency: &mut AckFrequency, heard: &mut Heard, missing: u64) {
         (heard.next, heard.received) = (heard.next + 32, heard.received + 32 - missing);
-        frequency.judge(*heard);
+        frequency.judge(*heard, false);
     }
 
     #[test]
@@ -206,6 +228,20 @@ mod tests {
             lose(&mut frequency, &mut heard, 0);
         }
         assert_eq!(asked(&frequency), None, "it goes back");
+    }
+
+    /// A way up that loses a third had acks four times a second, and a window of 4 MiB took twice as long.
+    #[test]
+    fn acks_that_get_lost_anyway_come_as_often_as_before() {
+        let (mut frequency, mut heard) = (AckFrequency::new(), Heard::default());
+        let mut lose = |missing| {
+            (heard.next, heard.received) = (heard.next + 32, heard.received + 32 - missing);
+            frequency.judge(heard, true);
+            frequency.steps
+        };
+        let thinned = (0..200).filter(|round| lose([11, 9, 10][round % 3]) > 0);
+        assert!(thinned.count() <= 8, "and never again");
+        assert!(lose(20) > 0, "but if more get lost");
     }
 
     #[test]

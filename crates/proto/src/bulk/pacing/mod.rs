@@ -95,7 +95,7 @@ pub(crate) struct Pacing {
     marked: Option<Marked>,
     /// The first datagram sent at the transfer's own rate.
     own_from: u64,
-    /// Long transfers are paced by a window: what is in flight, also of that with a slice, and the least
+    /// Long transfers are paced by a window; the datagrams in flight, those with a slice, and the minimum
     /// round trip.
     has_window: bool,
     in_flight: (u32, u32),
@@ -142,7 +142,7 @@ impl Pacing {
         self
     }
 
-    /// So many datagrams are in flight, and so many of them have a slice.
+    /// Sets the number of datagrams in flight, and of those with a slice.
     pub(crate) fn set_in_flight(&mut self, in_flight: u32, slices: u32, queue: &Queue) {
         self.in_flight = (in_flight, slices);
         if queue.rtt > Span::ZERO {

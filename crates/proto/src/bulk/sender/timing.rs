@@ -93,7 +93,7 @@ impl Sender {
         self.pacing.opens_at(now, queue)
     }
 
-    /// What is in flight has changed.
+    /// The number of datagrams in flight may have changed.
     pub(super) fn note_in_flight(&mut self, ledger: &Ledger) {
         let queue = self.queue();
         self.pacing.set_in_flight(ledger.in_flight(), ledger.slices_in_flight(), &queue);

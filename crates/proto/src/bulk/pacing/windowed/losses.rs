@@ -33,7 +33,7 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    /// So many of so many were lost by the path.
+    /// Of `all` datagrams the path itself has lost `lost`.
     pub(super) const fn new(lost: f64, all: f64) -> Self {
         Self { usual: (lost, all + PRIOR), recent: (0.0, 0.0), runs: (1.0, 1.0) }
     }

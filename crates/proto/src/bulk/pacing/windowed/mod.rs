@@ -28,8 +28,8 @@ const PACE: f64 = 1.2;
 /// Datagrams of the first window beside those that the known rate keeps in flight.
 const MIN_FIRST: f64 = 4.0;
 
-/// The weight of an arrival in the mean time from sending to hearing, less the queueing delay. What the window
-/// is judged by is at most so many times the least: a queue that is taken for the path makes it longer.
+/// The weight of an arrival in the mean time from sending to hearing, less the queueing delay. The window is
+/// judged by at most [`MAX_TRIP`] times its minimum: a queue that is taken for the path makes it longer.
 const WEIGHT: f64 = 0.1;
 const MAX_TRIP: f64 = 1.5;
 
@@ -60,8 +60,9 @@ pub(super) struct Windowed {
 }
 
 impl Windowed {
-    /// Begins at this rate on a link that is known to have another, with this least round trip and with so
-    /// many datagrams in flight, those with a slice second. Alone for sure, what was lost is the path's own.
+    /// Begins at the flow's rate on a link that is known to have another, with this minimum round trip, and
+    /// with datagrams in flight, of which the second number have a slice. If it is alone for sure, the losses
+    /// until now are the path's own.
     pub(super) fn new(
         flow: Flow,
         known: Rate,
@@ -89,7 +90,7 @@ impl Windowed {
         }
     }
 
-    /// So many datagrams are in flight, and so many of them have a slice.
+    /// Sets the number of datagrams in flight, and of those with a slice.
     pub(super) const fn set_in_flight(&mut self, in_flight: u32, slices: u32) {
         (self.in_flight, self.slices) = (in_flight as u64, slices as u64);
     }
@@ -136,8 +137,8 @@ impl Windowed {
         self.seen.runs = self.seen.runs.min(self.seen.lost);
     }
 
-    /// It was heard at `now` that a full datagram arrived with this queueing delay, so much less than the
-    /// least before.
+    /// It was heard at `now` that a full datagram arrived with this queueing delay; `fell` is by how much it
+    /// is below the minimum before.
     pub(super) fn on_delay(
         &mut self,
         now: Span,

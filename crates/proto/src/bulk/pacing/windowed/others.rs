@@ -49,7 +49,7 @@ pub(super) struct Others {
     test_at: Span,
     /// The window before this flow gave way.
     before: f64,
-    /// The queueing delay of the last round, and the least of this one, in seconds.
+    /// The queueing delay of the last round, and the minimum of this one, in seconds.
     delay: f64,
     least: f64,
     cubic: Option<Cubic>,
@@ -77,8 +77,8 @@ impl Others {
         self.drain.map_or(1.0, |drain| drain.part)
     }
 
-    /// A datagram sent at this time saw such a delay, so much less than the least before. Returns whether it
-    /// is time to drain.
+    /// A datagram sent at `sent` met this queueing delay; `fell` is by how much it is below the minimum
+    /// before. Returns whether it is time to drain.
     pub(super) fn on_delay(&mut self, now: Span, sent: Span, delay: Span, fell: Span) -> bool {
         if delay <= MIN_EMPTY {
             self.drains.on_empty(sent, fell);
@@ -122,7 +122,7 @@ impl Others {
         self.drain.is_some()
     }
 
-    /// The window beside others after a round with this queue in seconds; `None` if there are none.
+    /// The window beside others after a round with this queue in seconds; `None` without others.
     pub(super) fn compete(
         &mut self,
         size: f64,
@@ -150,8 +150,8 @@ impl Others {
         Some(CUT * size)
     }
 
-    /// Alone, after a round with this queue in seconds, which is the target or less or not. Returns whether a
-    /// drain should look whose a long one is.
+    /// A round without others has ended, with this queue in seconds. Returns whether a drain should show
+    /// whose it is.
     pub(super) fn is_doubtful(&mut self, now: Span, queue: f64, trip: f64, size: f64) -> bool {
         if queue <= target((trip + queue) / size) {
             self.before = size;

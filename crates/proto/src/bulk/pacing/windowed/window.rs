@@ -27,7 +27,7 @@ const NO_QUEUE: f64 = 0.5;
 const FIRST_QUEUE: (f64, f64) = (0.004, 0.016);
 
 /// How far the window goes in a round toward the target; beyond twice of it all the way. It grows toward it
-/// by so many datagrams at most: what is added is the same for all, and shares become equal (AIMD).
+/// by [`ADDED`] datagrams at most: that is the same for all flows, and shares become equal (AIMD).
 const GAIN: f64 = 0.5;
 const ADDED: f64 = 4.0;
 
@@ -45,7 +45,7 @@ const NEAR_FULL: f64 = 0.8;
 const MAX_CUT: f64 = 0.7;
 const TRIAL_PART: f64 = 0.9;
 
-/// An excess above this is believed after so many trials, each at half of the window of the one before.
+/// An excess above this is believed after [`TRIES`] trials, each at half of the window of the one before.
 const HEAVY: f64 = 0.15;
 const TRIES: u32 = 2;
 
@@ -68,7 +68,7 @@ const MAX_USUAL: f64 = 0.3;
 const MIN_WINDOW: f64 = 4.0;
 const MAX_WINDOW: f64 = 1e6;
 
-/// The target for a flow of which a datagram takes so long, in seconds.
+/// The target for a flow that sends a datagram each `each` seconds.
 pub(super) fn target(each: f64) -> f64 {
     MIN_TARGET + (TARGET * sqrt(1_000.0 * each)).max(TARGET_DATAGRAMS * each)
 }
@@ -174,7 +174,7 @@ impl Window {
         (slices as f64) < MIN_WINDOW || (in_flight + 1) as f64 <= part * self.size
     }
 
-    /// So many are in flight after one was sent.
+    /// A datagram was sent, with which this number is in flight.
     pub(super) fn on_sent(&mut self, in_flight: u64, is_full: bool) {
         self.most = self.most.max(in_flight);
         self.was_short |= is_full;
@@ -203,7 +203,7 @@ impl Window {
         self.trial = None;
     }
 
-    /// Whether a round is over in which so many datagrams had a fate.
+    /// Whether a round is over in which this number of datagrams had a fate.
     pub(super) const fn is_due(&self, fates: u64) -> bool {
         fates > 0 && fates >= self.began_with
     }
@@ -266,7 +266,7 @@ impl Window {
         }
     }
 
-    /// The least of what delays differed by in the last rounds: in one of them the queue did not change.
+    /// The minimum spread of delays in the last rounds: in one of them the queue did not change.
     fn jitter(&mut self, spread: f64) -> f64 {
         self.spreads.rotate_right(1);
         self.spreads[0] = spread;
@@ -355,7 +355,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// A path of 50 ms and 1,000 datagrams a second, with a queue of so many datagrams and losses of its own.
+    /// A path of 50 ms and 1,000 datagrams a second, with a queue in datagrams and losses of its own.
     struct Path {
         window: Window,
         queue: f64,
