@@ -95,6 +95,9 @@ impl Sender {
 
     /// The number of datagrams in flight may have changed.
     pub(super) fn note_in_flight(&mut self, ledger: &Ledger) {
+        if !self.config.paced_by_window {
+            return;
+        }
         let queue = self.queue();
         self.pacing.set_in_flight(ledger.in_flight(), ledger.slices_in_flight(), &queue);
     }
