@@ -4,10 +4,10 @@
 //! bottleneck ([`model`]). A long transfer takes a share of the link ([`delay`]), or of a queue that
 //! others fill ([`beside_tcp`]), or follows a link that changes its own rate ([`varying`]). Beside a game a
 //! transfer uses what the game leaves ([`beside_game`]). A candidate for all laws of long transfers is
-//! [`windowed`]. Each law is a variant with its own state, and this
-//! file selects it. Those with a rate of their own have a [`flow`], which takes arrivals and fates and
-//! decides when the next slice may be sent; the law judges its rounds and sets its rate. Another law can
-//! replace [`delay`] without a change outside this directory but for its constants in `tuning`.
+//! [`windowed`]. Each law is a variant with its own state, and this file selects it. Those with a rate of
+//! their own have a [`flow`], which takes arrivals and fates and decides when the next slice may be sent; the
+//! law judges its rounds and sets its rate. Another law can replace [`delay`] without a change outside this
+//! directory but for its constants in `tuning`.
 
 mod beside_game;
 mod beside_tcp;
@@ -122,7 +122,7 @@ impl Pacing {
             own_from: u64::MAX,
             has_window: false,
             in_flight: (0, 0),
-            rtt: Span::INFINITY,
+            rtt: Span::ZERO,
         };
         if let Some(rate) = known {
             pacing.start(rate);
@@ -145,8 +145,8 @@ impl Pacing {
     /// Sets the number of datagrams in flight, and of those with a slice.
     pub(crate) fn set_in_flight(&mut self, in_flight: u32, slices: u32, queue: &Queue) {
         self.in_flight = (in_flight, slices);
-        if queue.rtt > Span::ZERO {
-            self.rtt = self.rtt.min(queue.rtt);
+        if queue.rtt < self.rtt || self.rtt == Span::ZERO {
+            self.rtt = queue.rtt;
         }
         if let Law::Windowed(law) = &mut self.law {
             law.set_in_flight(in_flight, slices);
@@ -228,13 +228,9 @@ impl Pacing {
             let (begin, mut flow) = (start.begin(rate), start.flow.clone());
             flow.begin(self.sent_at);
             let mut law = self.begin(flow, rate, begin);
-            match (&mut law, self.marked) {
-                (Law::Delay(law), Some(Marked { backlog, rtt, .. })) => {
-                    law.flow.restart(rate * (1.0 - DECREASE));
-                    law.flow.drain(backlog, rtt);
-                }
-                (Law::Windowed(law), Some(_)) => law.on_mark(),
-                _ => {}
+            if let (Law::Delay(law), Some(Marked { backlog, rtt, .. })) = (&mut law, self.marked) {
+                law.flow.restart(rate * (1.0 - DECREASE));
+                law.flow.drain(backlog, rtt);
             }
             self.law = law;
             self.own_from = self.next;
@@ -246,10 +242,12 @@ impl Pacing {
         if !self.has_window {
             return Law::Delay(Box::new(Delay::begin(flow, rate, begin)));
         }
-        flow.restart(match begin {
+        let share = match begin {
             Begin::Alone { .. } => rate,
             Begin::Beside(share) | Begin::Trial(share) => share,
-        });
+        };
+        let part = if self.marked.is_some() { 1.0 - DECREASE } else { 1.0 };
+        flow.restart(part * share);
         let is_sure = begin == Begin::Alone { is_sure: true };
         let packet = self.full + NEARLY_FULL;
         let law = Windowed::new(flow, rate, self.rtt, self.in_flight, packet, is_sure);
