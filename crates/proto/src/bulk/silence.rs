@@ -74,6 +74,11 @@ impl Silence {
         self.rtt_span
     }
 
+    /// By how much later than a round trip feedback may come.
+    pub(super) fn later(&self) -> Span {
+        Span::from(self.lateness) + Span::from(self.ack_delay)
+    }
+
     /// When feedback came last, or everything in flight was given up.
     pub(super) const fn restarted_at(&self) -> Instant {
         self.restarted_at

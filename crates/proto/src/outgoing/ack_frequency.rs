@@ -131,12 +131,14 @@ impl AckFrequency {
             return;
         }
         let news = if self.usual > 0 { self.usual.saturating_add(NEWS) } else { 0 };
-        if missing > u64::from(some).max(news.into()) && !is_worse && missing > before / HELPS {
-            self.steps = 0;
-            self.usual = u8::try_from(missing).unwrap_or(u8::MAX);
-        } else if missing > u64::from(some).max(news.into()) {
-            self.before = u8::try_from(missing).unwrap_or(u8::MAX);
-            self.steps = (self.steps + if missing > many.into() { 3 } else { 1 }).min(MAX_STEPS);
+        if missing > u64::from(some).max(news.into()) {
+            let percent = u8::try_from(missing).unwrap_or(u8::MAX);
+            if !is_worse && missing > before / HELPS {
+                (self.steps, self.usual) = (0, percent);
+            } else {
+                let more = if missing > many.into() { 3 } else { 1 };
+                (self.steps, self.before) = ((self.steps + more).min(MAX_STEPS), percent);
+            }
         } else if numbers < BELIEVED {
             return;
         } else if missing <= u64::from(few) + u64::from(self.usual) {

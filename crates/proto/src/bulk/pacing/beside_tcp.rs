@@ -5,15 +5,14 @@
 //! [`Delay`](super::delay::Delay) law drain, this one does too. When the queue is empty, the others are
 //! gone.
 
-use libm::{cbrt, sqrt};
+use libm::sqrt;
 
 use super::super::tuning::FULL_PACKET;
-use super::super::tuning::beside_tcp::{
-    CUT, DRAIN_TRIPS, FULL_QUEUE, GROWTH, MAX_STEP, ROUNDS, SIGMAS,
-};
+use super::super::tuning::beside_tcp::{DRAIN_TRIPS, FULL_QUEUE, MAX_STEP, ROUNDS, SIGMAS};
 use super::super::tuning::delay::{DRAIN_MARGIN, DRAIN_PART, DRAINED, MIN_EMPTY};
 use super::super::tuning::flow::USED;
 use super::super::units::{Rate, Span};
+use super::cubic::{self, CUT};
 use super::delay::Delay;
 use super::drains::Drains;
 use super::flow::{Flow, Round};
@@ -116,10 +115,7 @@ impl BesideTcp {
     fn window(&self, rtt: Span) -> f64 {
         let second = Span::from_secs(1);
         let since = (self.flow.now() - self.cut_at + rtt) / second;
-        let from_max = since - cbrt((1.0 - CUT) * self.max_window / GROWTH);
-        let cubic = GROWTH * from_max * from_max * from_max + self.max_window;
-        let reno = 3.0 * (1.0 - CUT) / (1.0 + CUT) * since / (rtt / second);
-        cubic.max(CUT * self.max_window + reno)
+        cubic::window(self.max_window, since, rtt / second)
     }
 }
 

@@ -12,6 +12,7 @@
 mod beside_game;
 mod beside_tcp;
 mod blind;
+mod cubic;
 mod delay;
 mod drains;
 mod flow;
@@ -95,11 +96,12 @@ pub(crate) struct Pacing {
     marked: Option<Marked>,
     /// The first datagram sent at the transfer's own rate.
     own_from: u64,
-    /// Long transfers are paced by a window; the datagrams in flight, those with a slice, and the minimum
-    /// round trip.
+    /// Long transfers are paced by a window; the datagrams in flight, those with a slice, the minimum round
+    /// trip, and by how much later than that fates are heard.
     has_window: bool,
     in_flight: (u32, u32),
     rtt: Span,
+    later: Span,
 }
 
 impl Pacing {
@@ -123,6 +125,7 @@ impl Pacing {
             has_window: false,
             in_flight: (0, 0),
             rtt: Span::ZERO,
+            later: Span::ZERO,
         };
         if let Some(rate) = known {
             pacing.start(rate);
@@ -142,14 +145,15 @@ impl Pacing {
         self
     }
 
-    /// Sets the number of datagrams in flight, and of those with a slice.
-    pub(crate) fn set_in_flight(&mut self, in_flight: u32, slices: u32, queue: &Queue) {
-        self.in_flight = (in_flight, slices);
-        if queue.rtt < self.rtt || self.rtt == Span::ZERO {
-            self.rtt = queue.rtt;
+    /// Sets the number of datagrams in flight, and of those with a slice; the round trip, and by how much
+    /// later than that the caller hears of fates.
+    pub(crate) fn set_in_flight(&mut self, in_flight: (u32, u32), rtt: Span, later: Span) {
+        (self.in_flight, self.later) = (in_flight, later);
+        if rtt < self.rtt || self.rtt == Span::ZERO {
+            self.rtt = rtt;
         }
         if let Law::Windowed(law) = &mut self.law {
-            law.set_in_flight(in_flight, slices);
+            law.set_in_flight(in_flight.0, in_flight.1);
         }
     }
 
@@ -216,7 +220,7 @@ impl Pacing {
                 Some(_) if !blind.is_calm() => return,
                 Some(share) => {
                     let flow = Flow::new(share, self.floor.min(share), self.next);
-                    self.law = self.begin(flow, rate, Begin::Beside(share.min(rate)));
+                    self.law = self.begin(flow, rate, Begin::Beside(share.min(rate)), None);
                     self.own_from = self.next;
                     return;
                 }
@@ -227,7 +231,7 @@ impl Pacing {
         if is_long || self.marked.is_some() || start.is_crowded() {
             let (begin, mut flow) = (start.begin(rate), start.flow.clone());
             flow.begin(self.sent_at);
-            let mut law = self.begin(flow, rate, begin);
+            let mut law = self.begin(flow, rate, begin, start.arrived());
             if let (Law::Delay(law), Some(Marked { backlog, rtt, .. })) = (&mut law, self.marked) {
                 law.flow.restart(rate * (1.0 - DECREASE));
                 law.flow.drain(backlog, rtt);
@@ -237,20 +241,21 @@ impl Pacing {
         }
     }
 
-    /// A long transfer begins on a link that is known to have this rate.
-    fn begin(&self, mut flow: Flow, rate: Rate, begin: Begin) -> Law {
+    /// A long transfer begins on a link that is known to have this rate. A window begins with what `arrived`
+    /// of it: it bounds what is in flight, and need not begin with less.
+    fn begin(&self, mut flow: Flow, rate: Rate, begin: Begin, arrived: Option<Rate>) -> Law {
         if !self.has_window {
             return Law::Delay(Box::new(Delay::begin(flow, rate, begin)));
         }
         let share = match begin {
             Begin::Alone { .. } => rate,
-            Begin::Beside(share) | Begin::Trial(share) => share,
+            Begin::Beside(share) | Begin::Trial(share) => arrived.unwrap_or(share),
         };
         let part = if self.marked.is_some() { 1.0 - DECREASE } else { 1.0 };
         flow.restart(part * share);
         let is_sure = begin == Begin::Alone { is_sure: true };
         let packet = self.full + NEARLY_FULL;
-        let law = Windowed::new(flow, rate, self.rtt, self.in_flight, packet, is_sure);
+        let law = Windowed::new(flow, rate, self.rtt + self.later, self.in_flight, packet, is_sure);
         Law::Windowed(Box::new(law))
     }
 
@@ -363,11 +368,7 @@ impl Pacing {
             Law::Varying(law) => {
                 law.flow.on_sent(now, number, bytes, catch_up(&law.flow, queue));
             }
-            Law::Windowed(law) => {
-                let late = queue.lateness_at(law.flow.pace()).max(TICK.into());
-                law.flow.on_sent(now, number, bytes, late);
-                law.on_sent();
-            }
+            Law::Windowed(law) => law.on_sent(now, number, bytes, queue),
             Law::BesideGame(game) => game.on_sent(now, number, bytes),
         }
     }

@@ -29,6 +29,8 @@ pub(super) struct Start {
     pub(super) flow: Flow,
     /// What was delivered in a round that shows others, and whether their queue was seen.
     crowded: Option<(Rate, bool)>,
+    /// What arrived in that round: a full queue passes its rate, however much more than that is sent.
+    arrived: Option<Rate>,
     /// Rounds in succession with a queue that shows others.
     squeezed: u32,
     /// No round has shown that less passes than the link has.
@@ -39,7 +41,7 @@ pub(super) struct Start {
 
 impl Start {
     pub(super) const fn new(flow: Flow) -> Self {
-        Self { flow, crowded: None, squeezed: 0, is_alone: true, is_framed: false }
+        Self { flow, crowded: None, arrived: None, squeezed: 0, is_alone: true, is_framed: false }
     }
 
     /// Whether a round is complete: it is shorter than one of a long transfer.
@@ -66,6 +68,7 @@ impl Start {
         let is_flooded = round.fates.total() >= MIN_FATES && kept < CROWDED * CROWDED;
         if is_squeezed || is_flooded {
             self.crowded = Some((delivered, is_squeezed));
+            self.arrived = Some((self.flow.delivered() * kept).min(rate));
         }
         self.flow.round = super::flow::Round::default();
     }
@@ -73,6 +76,11 @@ impl Start {
     /// Whether others are on the link for sure: their queue is seen.
     pub(super) fn is_crowded(&self) -> bool {
         self.squeezed >= SURE
+    }
+
+    /// What arrived in a round that shows others.
+    pub(super) const fn arrived(&self) -> Option<Rate> {
+        self.arrived
     }
 
     /// How to begin; `rate` is what the link has.

@@ -35,11 +35,20 @@ impl Transfer {
         Self { pacing, number: 0, passed: Bytes::ZERO, feedback: VecDeque::new() }
     }
 
+    /// The same with a window.
+    fn windowed(rate: Rate) -> Self {
+        let mut pacing = Pacing::new(FLOOR, None).by_window(true);
+        pacing.set_in_flight((0, 0), Span::from_millis(50), Span::ZERO);
+        pacing.follow(Urgency::LoadScreen, true, Some(rate));
+        Self { pacing, number: 0, passed: Bytes::ZERO, feedback: VecDeque::new() }
+    }
+
     fn step(&mut self, now: Span, link: &mut Link) {
         while let Some(&(_, sample, is_lost, is_marked)) =
             self.feedback.front().filter(|(at, ..)| *at <= now)
         {
             self.feedback.pop_front();
+            self.note_in_flight();
             if is_marked {
                 self.pacing.on_congestion_mark(now.instant(), sample.number, &queue());
             }
@@ -49,7 +58,8 @@ impl Transfer {
             }
         }
         let moment = now.instant();
-        while self.pacing.opens_at(moment, &queue()).is_none() {
+        self.note_in_flight();
+        while !self.pacing.is_full() && self.pacing.opens_at(moment, &queue()).is_none() {
             link.idle_at = link.idle_at.max(now) + PACKET / link.rate;
             let at = link.idle_at + link.delay;
             self.passed += PACKET;
@@ -59,6 +69,12 @@ impl Transfer {
             self.pacing.on_sent(moment, self.number, PACKET, &queue());
             self.number += 1;
         }
+    }
+
+    fn note_in_flight(&mut self) {
+        let in_flight = u32::try_from(self.feedback.len()).unwrap();
+        let rtt = Span::from_millis(50);
+        self.pacing.set_in_flight((in_flight, in_flight), rtt, Span::ZERO);
     }
 
     fn sample(&self, sent: Span, at: Span) -> Sample {
@@ -246,4 +262,85 @@ fn losses_at_the_floor_lower_it() {
     assert_eq!(after(FLOOR, 30), PACKET / rtt);
     assert_eq!(after(FLOOR, 0), FLOOR);
     assert_eq!(after(REFERENCE, 30), FLOOR);
+}
+
+#[test]
+fn a_window_keeps_the_link_busy_and_its_queue_short() {
+    let (mut transfer, mut link) = (Transfer::windowed(REFERENCE), link());
+    run(core::slice::from_mut(&mut transfer), &mut link, 1..2_000);
+    let (begun, mut longest) = (transfer.number, Span::ZERO);
+    for ms in 2_000..6_000 {
+        let now = Span::from_millis(ms);
+        transfer.step(now, &mut link);
+        longest = longest.max(link.idle_at - now);
+    }
+    let passed = f64::from(u32::try_from(transfer.number - begun).unwrap()) * PACKET;
+    assert!(passed / Span::from_millis(4_000) > 0.95 * REFERENCE, "{passed:?}");
+    assert!(longest < Span::from_millis(20), "{longest:?}");
+    let pace = transfer.pacing.rate(&queue()).unwrap();
+    assert!(pace < 1.15 * REFERENCE, "in no bursts that a short queue does not hold: {pace:?}");
+}
+
+/// What is paced by what has passed is not held back by the window, and wants more all the same.
+#[test]
+fn a_window_follows_a_link_that_becomes_faster() {
+    let (mut transfer, mut link) = (Transfer::windowed(REFERENCE), link());
+    run(core::slice::from_mut(&mut transfer), &mut link, 1..2_000);
+    link.rate = 8.0 * REFERENCE;
+    run(core::slice::from_mut(&mut transfer), &mut link, 2_000..4_000);
+    let begun = transfer.number;
+    run(core::slice::from_mut(&mut transfer), &mut link, 4_000..5_000);
+    let passed = f64::from(u32::try_from(transfer.number - begun).unwrap()) * PACKET;
+    assert!(passed / Span::from_millis(1_000) > 7.0 * REFERENCE, "{passed:?}");
+}
+
+/// A mark that comes before a window begins makes it smaller by as much as one that comes after.
+#[test]
+fn a_window_begins_smaller_after_a_mark() {
+    let first = |is_marked: bool| {
+        let mut pacing = Pacing::new(FLOOR, Some(REFERENCE)).by_window(true);
+        pacing.set_in_flight((0, 0), Span::from_millis(50), Span::ZERO);
+        if is_marked {
+            pacing.on_congestion_mark(Instant::from_millis(1), 1, &queue());
+        }
+        pacing.follow(Urgency::LoadScreen, true, Some(REFERENCE));
+        (0..).find(|&n| {
+            pacing.set_in_flight((n, n), Span::from_millis(50), Span::ZERO);
+            pacing.is_full()
+        })
+    };
+    let [plain, marked] = [false, true].map(|is_marked| f64::from(first(is_marked).unwrap()));
+    assert!((0.7..0.95).contains(&(marked / plain)), "{marked} {plain}");
+}
+
+/// What a receiver says of arrivals may be anything: before they were sent, or long after they were heard of.
+#[test]
+fn a_window_stays_one_whatever_a_receiver_says() {
+    for lie in [-1e12, -1e3, 0.0, 1e3, 1e12] {
+        let (mut transfer, mut link) = (Transfer::windowed(REFERENCE), link());
+        for ms in 1..3_000 {
+            for (nth, (_, sample, ..)) in transfer.feedback.iter_mut().enumerate() {
+                sample.delay += if nth % 3 == 0 { Span(lie) } else { Span::ZERO };
+            }
+            transfer.step(Span::from_millis(ms), &mut link);
+        }
+        let pace = transfer.pacing.rate(&queue()).unwrap();
+        assert!(pace > Rate::ZERO && pace.is_finite(), "{lie}: {pace:?}");
+    }
+}
+
+/// Everything in flight is lost: the window is not held up by what never comes back, and a path that passes
+/// nothing for a while is used again.
+#[test]
+fn a_window_goes_on_after_everything_was_lost() {
+    let (mut transfer, mut link) = (Transfer::windowed(REFERENCE), link());
+    run(core::slice::from_mut(&mut transfer), &mut link, 1..1_000);
+    for feedback in &mut transfer.feedback {
+        feedback.2 = true;
+    }
+    run(core::slice::from_mut(&mut transfer), &mut link, 1_000..3_000);
+    let begun = transfer.number;
+    run(core::slice::from_mut(&mut transfer), &mut link, 3_000..4_000);
+    let passed = f64::from(u32::try_from(transfer.number - begun).unwrap()) * PACKET;
+    assert!(passed / Span::from_millis(1_000) > 0.8 * REFERENCE, "{passed:?}");
 }

@@ -86,8 +86,8 @@ impl Sender {
         if !is_paced {
             return None;
         }
-        // A window that waits for fates that never come would be silent for good.
-        if self.pacing.is_full() && !self.silence.is_probing() {
+        // What is in flight has a fate at the latest after a timeout: it is not silent for good.
+        if self.pacing.is_full() {
             return Some(now + TICK);
         }
         self.pacing.opens_at(now, queue)
@@ -98,8 +98,9 @@ impl Sender {
         if !self.config.paced_by_window {
             return;
         }
-        let queue = self.queue();
-        self.pacing.set_in_flight(ledger.in_flight(), ledger.slices_in_flight(), &queue);
+        let later = self.lateness.get() + self.silence.later();
+        let in_flight = (ledger.in_flight(), ledger.slices_in_flight());
+        self.pacing.set_in_flight(in_flight, self.silence.rtt_span(), later);
     }
 
     /// Sets whether the server paces the connections to this address together. Then the law of this one

@@ -179,10 +179,6 @@ pub(crate) mod start {
 
 /// Sharing a queue that others fill: `pacing/beside_tcp.rs`.
 pub(crate) mod beside_tcp {
-    /// The factor by which a loss reduces the rate, and the growth of the window: CUBIC (RFC 9438, 4.1).
-    pub(crate) const CUT: f64 = 0.7;
-    pub(crate) const GROWTH: f64 = 0.4;
-
     /// The rate is judged so often in a round trip: each loss counts.
     pub(crate) const ROUNDS: f64 = 4.0;
 

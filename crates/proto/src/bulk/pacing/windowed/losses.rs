@@ -43,6 +43,11 @@ impl Losses {
         self.recent = (0.0, 0.0);
     }
 
+    /// What is lost since [`begin`](Self::begin), or lately.
+    pub(super) const fn recent_lost(&self) -> f64 {
+        self.recent.0
+    }
+
     /// The share that is the path's own.
     pub(super) fn usual(&self) -> f64 {
         self.usual.0 / self.usual.1

@@ -1,25 +1,31 @@
 //! A candidate for the law of long transfers: one [`window`] bounds what is in flight, and the rate is what
 //! empties it in a round trip.
 //!
-//! It has no estimate of the link's rate, no mode for links that vary, and no bound for what is lost of its
-//! own: all of that is in the window. [`others`] is what it takes beside TCP. It takes the place of
-//! [`Delay`](super::delay::Delay) and what comes after it if it is asked for, and ECN's classic marks are its
-//! losses. What it is better and worse at is in docs/LEFT.md.
+//! It has no mode for links that vary, and no bound for what is lost of its own: all of that is in the
+//! window. Its pace is bounded by what has [`passed`], so that a short queue is not overrun. [`others`] is
+//! what it takes beside TCP. It takes the place of [`Delay`](super::delay::Delay) and what comes after it if
+//! it is asked for. A classic mark of ECN makes it smaller by [`DECREASE`]. What it is better and worse at is in
+//! docs/LEFT.md.
 
 mod losses;
 mod others;
+mod passed;
 mod window;
 
 use losses::Losses;
 use others::Others;
+use passed::Passed;
 use window::{Seen, Window};
 
 use super::super::samples::Sample;
+use super::super::tuning::TICK;
 use super::super::tuning::flow::DECREASE;
 use super::super::tuning::start::PART;
 use super::super::tuning::window::ACK_DELAY;
 use super::super::units::{Bytes, Rate, Span};
 use super::flow::Flow;
+use super::model::Queue;
+use crate::Instant;
 
 /// How fast the window may go out, in windows of a round trip: before a queue was seen, and after.
 const FIRST_PACE: f64 = 2.0;
@@ -27,6 +33,13 @@ const PACE: f64 = 1.2;
 
 /// Datagrams of the first window beside those that the known rate keeps in flight.
 const MIN_FIRST: f64 = 4.0;
+
+/// An ack is sent after 16 datagrams, and is heard before these have been sent.
+const ACKED: f64 = 32.0;
+
+/// How much more than the link's rate a late timer makes up for at most. It bounds the work of a call: what
+/// is heard at once is no limit.
+const MAX_BURST: f64 = 4.0;
 
 /// The weight of an arrival in the mean time from sending to hearing, less the queueing delay. The window is
 /// judged by at most [`MAX_TRIP`] times its minimum: a queue that is taken for the path makes it longer.
@@ -54,6 +67,7 @@ pub(super) struct Windowed {
     rounds: [(Span, f64, f64); ROUNDS],
     in_flight: u64,
     slices: u64,
+    passed: Passed,
     /// The mean and the least time from sending to hearing, less the queueing delay.
     mean: Span,
     least: Span,
@@ -71,8 +85,8 @@ impl Windowed {
         packet: Bytes,
         is_sure: bool,
     ) -> Self {
-        let trip = rtt + ACK_DELAY;
         let (now, rate) = (flow.now(), flow.rate());
+        let trip = rtt + ACK_DELAY.min(ACKED * packet / rate);
         let seen = if is_sure { flow.seen } else { super::seen::Seen::new() };
         let losses = Losses::new(seen.lost(), seen.total().into());
         Self {
@@ -85,6 +99,7 @@ impl Windowed {
             rounds: [(Span::ZERO, f64::INFINITY, 0.0); ROUNDS],
             in_flight: in_flight.0.into(),
             slices: in_flight.1.into(),
+            passed: Passed::new(),
             mean: trip,
             least: trip,
         }
@@ -100,8 +115,17 @@ impl Windowed {
         !self.window.has_room(self.in_flight, self.slices, self.others.part())
     }
 
-    /// A datagram was sent.
-    pub(super) fn on_sent(&mut self) {
+    /// What is made up for when a datagram is late.
+    fn catch_up(&self, queue: &Queue) -> Span {
+        let pace = self.flow.pace();
+        let most = queue.rate().map_or(1.0, |rate| (MAX_BURST * (rate / pace)).min(1.0));
+        queue.lateness_at(pace).max(most * queue.catch_up_at(pace).min(TICK.into()))
+    }
+
+    /// A datagram was sent. Until the numbers of those in flight are set again it counts as one with a slice.
+    pub(super) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, queue: &Queue) {
+        let catch_up = self.catch_up(queue);
+        self.flow.on_sent(now, number, bytes, catch_up);
         self.in_flight += 1;
         self.slices += 1;
         let is_full = self.is_full();
@@ -147,7 +171,8 @@ impl Windowed {
         fell: Span,
         packet: Bytes,
     ) {
-        let way = now - sample.sent - delay;
+        // A receiver may say that it arrived before it was sent, or long after that was heard.
+        let way = (now - sample.sent - delay).max(Span(1.0));
         self.mean += WEIGHT * (way - self.mean);
         self.least = self.least.min(way);
         if self.others.on_delay(now, sample.sent, delay, fell) {
@@ -158,8 +183,17 @@ impl Windowed {
         if self.window.is_due(self.seen.acked + self.seen.lost) {
             self.end_round(now);
         }
+        self.set_pace(packet);
+    }
+
+    /// The window goes out in less than a round trip, but not much faster than what passes, and never slower
+    /// than a datagram in a round trip.
+    fn set_pace(&mut self, packet: Bytes) {
         let pace = if self.window.has_met_queue() { PACE } else { FIRST_PACE };
-        self.flow.adjust(pace * self.window.size() * packet / self.mean.max(Span(1.0)));
+        let pace = pace * self.window.size() * packet / self.mean;
+        let most = self.window.gain() * self.passed.most() * packet / SECOND;
+        let most = most.max(packet / self.mean);
+        self.flow.adjust(pace.min(most));
     }
 
     /// The time there and back without a queue, in seconds.
@@ -175,6 +209,8 @@ impl Windowed {
     fn end_round(&mut self, now: Span) {
         (self.seen.queue, self.seen.spread) = self.lately(now);
         let seen = core::mem::replace(&mut self.seen, Seen::NOTHING);
+        let is_full = self.window.was_short() && !self.window.is_tried();
+        self.passed.end_round(now, self.window.passed(&seen), is_full);
         self.longest = 0.0;
         let (trip, queue, size) = (self.trip(), seen.queue, self.window.size());
         if self.others.is_draining() {

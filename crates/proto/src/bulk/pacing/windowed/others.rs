@@ -4,12 +4,11 @@
 //! queue is gone. A queue that is there afterwards is of others. If that is so several times, and this flow
 //! has given way, it competes as they do, by CUBIC (RFC 9438), until a drain empties the queue.
 
-use libm::cbrt;
-
 use super::super::super::tuning::delay::{
     DRAINED, HOT, HOT_ROUNDS, MAX_FAILED, MAX_HOT, MIN_EMPTY, TEST_AFTER, YIELDED,
 };
 use super::super::super::units::Span;
+use super::super::cubic::{self, CUT};
 use super::super::drains::Drains;
 use super::SECOND;
 use super::window::target;
@@ -19,9 +18,7 @@ use super::window::target;
 const MARGIN: f64 = 0.001;
 const MIN_PART: f64 = 0.4;
 
-/// CUBIC's constants: its growth, the cut, and what a cut below the last one leaves of the window that was.
-const GROWTH: f64 = 0.4;
-const CUT: f64 = 0.7;
+/// What a cut below the last one leaves of the window that was (RFC 9438, 4.7).
 const CONVERGENCE: f64 = 0.85;
 
 /// The window grows in a round by this factor at most.
@@ -183,13 +180,11 @@ struct Cubic {
 impl Cubic {
     /// At this window, from which it grows.
     fn at(full: f64) -> Self {
-        Self { full, lasted: cbrt(full * (1.0 - CUT) / GROWTH), was_cut: false }
+        Self { full, lasted: cubic::until_full(full), was_cut: false }
     }
 
     fn window(&self, rtt: f64) -> f64 {
-        let from_full = self.lasted - cbrt(self.full * (1.0 - CUT) / GROWTH);
-        let reno = 3.0 * (1.0 - CUT) / (1.0 + CUT) * self.lasted / rtt;
-        (GROWTH * from_full * from_full * from_full + self.full).max(CUT * self.full + reno)
+        cubic::window(self.full, self.lasted, rtt)
     }
 }
 

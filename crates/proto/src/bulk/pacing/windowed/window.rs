@@ -45,6 +45,13 @@ const NEAR_FULL: f64 = 0.8;
 const MAX_CUT: f64 = 0.7;
 const TRIAL_PART: f64 = 0.9;
 
+/// A queueing delay below this, in seconds, is that of an empty queue, which drops nothing.
+const EMPTY: f64 = 0.000_5;
+
+/// Once a queue was met, a window without one grows by this part in a round at most, but by a datagram at
+/// least: the small windows of a crowd would else double at once.
+const MAX_GROWN: f64 = 1.0 / 8.0;
+
 /// An excess above this is believed after [`TRIES`] trials, each at half of the window of the one before.
 const HEAVY: f64 = 0.15;
 const TRIES: u32 = 2;
@@ -63,6 +70,9 @@ const MAX_JITTER: f64 = 0.1;
 /// How much more may be in flight than gets through, losses of the path's own not counted, up to a share.
 const OVER: f64 = 1.25;
 const MAX_USUAL: f64 = 0.3;
+
+/// And at most this share is taken for lost behind the bottleneck, when what has passed it is counted.
+const MAX_BEHIND: f64 = 0.5;
 
 /// The least window: what is lost of three datagrams may be all of them. And the most, which is no limit.
 const MIN_WINDOW: f64 = 4.0;
@@ -99,6 +109,8 @@ struct Trial {
     passed: f64,
     excess: f64,
     tries: u32,
+    /// The least queueing delay since, in seconds.
+    least: f64,
     /// What was not lost, but late; and what is undone if that is half of all.
     spurious: f64,
     lost: f64,
@@ -163,6 +175,21 @@ impl Window {
         self.has_met_queue
     }
 
+    /// Whether a smaller window shows whose losses are.
+    pub(super) const fn is_tried(&self) -> bool {
+        self.trial.is_some()
+    }
+
+    /// How much of what passed may be sent: more by as much as the window grows, and surely less in a trial.
+    pub(super) const fn gain(&self) -> f64 {
+        if self.is_tried() { TRIAL_PART } else { 1.0 + self.growth }
+    }
+
+    /// What passed the bottleneck in a round: what is lost behind it did.
+    pub(super) fn passed(&self, seen: &Seen) -> f64 {
+        seen.acked as f64 / (1.0 - self.losses.usual().min(MAX_BEHIND))
+    }
+
     /// Whether a datagram had to wait in this round.
     pub(super) const fn was_short(&self) -> bool {
         self.was_short
@@ -175,8 +202,10 @@ impl Window {
     }
 
     /// A datagram was sent, with which this number is in flight.
-    pub(super) fn on_sent(&mut self, in_flight: u64, is_full: bool) {
-        self.most = self.most.max(in_flight);
+    pub(super) const fn on_sent(&mut self, in_flight: u64, is_full: bool) {
+        if in_flight > self.most {
+            self.most = in_flight;
+        }
         self.was_short |= is_full;
     }
 
@@ -239,6 +268,10 @@ impl Window {
             let size = next.min(self.size.max(most));
             self.set_size(if seen.lost > seen.acked { size.min(most) } else { size });
         }
+        if is_stale && seen.lost > seen.acked {
+            // Far more than the path holds, whoever has sent it.
+            self.set_size(self.size.min(OVER * seen.acked as f64 + MIN_WINDOW));
+        }
         self.begin_round(in_flight);
     }
 
@@ -285,8 +318,9 @@ impl Window {
             passed,
             excess,
             tries: 1,
+            least: f64::INFINITY,
             spurious: 0.0,
-            lost: seen.lost as f64,
+            lost: self.losses.recent_lost(),
             had_met_queue: self.has_met_queue,
             growth: self.growth,
         });
@@ -297,7 +331,9 @@ impl Window {
     }
 
     /// The window in a trial, or after it. A queue is there if it has a target.
-    fn go_on(&mut self, trial: Trial, seen: &Seen, trip: f64, queued: Option<f64>) -> f64 {
+    fn go_on(&mut self, mut trial: Trial, seen: &Seen, trip: f64, queued: Option<f64>) -> f64 {
+        trial.least = trial.least.min(seen.queue);
+        self.trial = Some(trial);
         let Some(is_lossy) = self.losses.goes_on(trial.excess) else {
             let next = self.size + MIN_GROWTH * seen.acked as f64;
             return match queued {
@@ -307,9 +343,13 @@ impl Window {
             };
         };
         self.trial = None;
-        if !is_lossy || queued.is_some() {
+        if !is_lossy {
             self.losses.begin();
             return trial.passed;
+        }
+        if trial.least > EMPTY {
+            // Others keep the queue full.
+            return self.cut(trial.excess, seen, trip, seen.queue);
         }
         if trial.excess > HEAVY && trial.tries < TRIES {
             self.trial = Some(Trial { tries: trial.tries + 1, ..trial });
@@ -339,7 +379,10 @@ impl Window {
         }
         let growth = self.growth;
         let most = if self.has_met_queue { MAX_GROWTH } else { FIRST_GROWTH };
-        let next = self.size + growth * seen.acked as f64;
+        let added = growth * seen.acked as f64;
+        let added =
+            if self.has_met_queue { added.min((MAX_GROWN * self.size).max(1.0)) } else { added };
+        let next = self.size + added;
         let near = NEAR_FULL * self.full;
         if self.size < near && near < next {
             self.growth = MIN_GROWTH;
@@ -440,6 +483,47 @@ mod tests {
             path.window.on_sent(20, true);
             path.window.judge(&seen, 0.05, 16);
             assert_eq!(path.window.size(), size);
+        }
+    }
+
+    /// In the first round what was sent before is lost, by three quarters: what got through is what the path
+    /// holds.
+    #[test]
+    fn a_window_that_begins_far_too_large_is_not_kept_for_a_round() {
+        let mut path = Path::new(350.0, f64::INFINITY, 0.0);
+        let seen = Seen { acked: 40, lost: 200, runs: 40, ..Seen::NOTHING };
+        path.window.judge(&seen, 0.05, 240);
+        assert_eq!(path.window.size(), 54.0);
+    }
+
+    /// Where the queue is never empty in a trial, others keep it full: the losses are not the path's.
+    #[test]
+    fn losses_of_a_queue_that_others_fill_are_not_usual() {
+        let usual = |queue: f64| {
+            let mut path = Path::new(50.0, f64::INFINITY, 0.0);
+            for _ in 0..20 {
+                let seen = Seen { acked: 40, lost: 10, runs: 10, queue, ..Seen::NOTHING };
+                path.window.judge(&seen, 0.05, 50);
+            }
+            (path.window.losses.usual(), path.window.size())
+        };
+        let ((empty, _), (full, size)) = (usual(0.0), usual(0.003));
+        assert!(empty > 0.1, "{empty}");
+        assert!(full == 0.0 && size < 20.0, "{full} {size}");
+    }
+
+    /// Ten flows with four datagrams each would have eighty in the next round.
+    #[test]
+    fn a_small_window_grows_by_a_datagram_in_a_round() {
+        let mut path = Path::new(4.0, f64::INFINITY, 0.0);
+        path.window.has_met_queue = true;
+        let seen = Seen { acked: 4, queue: 0.0, ..Seen::NOTHING };
+        path.window.judge(&seen, 0.05, 4);
+        for _ in 0..6 {
+            let before = path.window.size();
+            path.window.on_sent(4, true);
+            path.window.judge(&seen, 0.05, 4);
+            assert!(path.window.size() <= before + 1.0, "{before} {}", path.window.size());
         }
     }
 }
