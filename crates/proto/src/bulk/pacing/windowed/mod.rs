@@ -4,8 +4,8 @@
 //! It has no mode for links that vary, and no bound for what is lost of its own: all of that is in the
 //! window. Its pace is bounded by what has [`passed`], so that a short queue is not overrun. [`others`] is
 //! what it takes beside TCP. It takes the place of [`Delay`](super::delay::Delay) and what comes after it if
-//! it is asked for. A classic mark of ECN makes it smaller by [`DECREASE`]. What it is better and worse at is in
-//! docs/LEFT.md.
+//! it is asked for. A classic mark of ECN makes it smaller by [`DECREASE`]. What it is better and worse at
+//! is in docs/LEFT.md.
 
 mod losses;
 mod others;
