@@ -241,8 +241,8 @@ impl Pacing {
         }
     }
 
-    /// A long transfer begins on a link that is known to have this rate. A window begins with what `arrived`
-    /// of it: it bounds what is in flight, and need not begin with less.
+    /// A long transfer begins on a link that is known to have this rate. A window begins with the rate
+    /// that `arrived`: it bounds the datagrams in flight, and need not begin with less.
     fn begin(&self, mut flow: Flow, rate: Rate, begin: Begin, arrived: Option<Rate>) -> Law {
         if !self.has_window {
             return Law::Delay(Box::new(Delay::begin(flow, rate, begin)));

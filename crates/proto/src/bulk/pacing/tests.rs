@@ -35,7 +35,7 @@ impl Transfer {
         Self { pacing, number: 0, passed: Bytes::ZERO, feedback: VecDeque::new() }
     }
 
-    /// The same with a window.
+    /// A transfer that is paced by a window.
     fn windowed(rate: Rate) -> Self {
         let mut pacing = Pacing::new(FLOOR, None).by_window(true);
         pacing.set_in_flight((0, 0), Span::from_millis(50), Span::ZERO);
@@ -281,7 +281,7 @@ fn a_window_keeps_the_link_busy_and_its_queue_short() {
     assert!(pace < 1.15 * REFERENCE, "in no bursts that a short queue does not hold: {pace:?}");
 }
 
-/// What is paced by what has passed is not held back by the window, and wants more all the same.
+/// The pace is bounded by the rate that has passed, and is tried beyond it as the window grows.
 #[test]
 fn a_window_follows_a_link_that_becomes_faster() {
     let (mut transfer, mut link) = (Transfer::windowed(REFERENCE), link());

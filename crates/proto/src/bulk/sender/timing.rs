@@ -86,7 +86,7 @@ impl Sender {
         if !is_paced {
             return None;
         }
-        // What is in flight has a fate at the latest after a timeout: it is not silent for good.
+        // Datagrams in flight have a fate at the latest after a timeout: it is not silent for good.
         if self.pacing.is_full() {
             return Some(now + TICK);
         }

@@ -30,7 +30,7 @@ impl Passed {
         self.rates.iter().copied().fold(0.0, f64::max)
     }
 
-    /// A round ends at `now`, in which so many datagrams passed. If not `is_full`, more might have.
+    /// A round ends at `now`, in which this number of datagrams passed. If not `is_full`, more might have.
     pub(super) fn end_round(&mut self, now: Span, datagrams: f64, is_full: bool) {
         let lasted = ((now - self.began) / SECOND).max(MIN_ROUND);
         let rate = datagrams / lasted;
