@@ -268,8 +268,11 @@ impl Pacing {
 
     /// The link is known to have this rate.
     pub(crate) fn learn(&mut self, known: Rate) {
-        if let Law::Delay(delay) = &mut self.law {
-            delay.learn(known, self.full + NEARLY_FULL);
+        let packet = self.full + NEARLY_FULL;
+        match &mut self.law {
+            Law::Delay(law) => law.learn(known, packet),
+            Law::Windowed(law) => law.learn(known, packet),
+            _ => {}
         }
     }
 

@@ -344,3 +344,24 @@ fn a_window_goes_on_after_everything_was_lost() {
     let passed = f64::from(u32::try_from(transfer.number - begun).unwrap()) * PACKET;
     assert!(passed / Span::from_millis(1_000) > 0.8 * REFERENCE, "{passed:?}");
 }
+
+#[test]
+fn a_window_learns_a_fast_link_in_steps() {
+    let rtt = Span::from_millis(50);
+    let size = |pacing: &mut Pacing| {
+        let is_full = |pacing: &mut Pacing, n| {
+            pacing.set_in_flight((n, n), rtt, Span::ZERO);
+            pacing.is_full()
+        };
+        f64::from((0..).find(|&n| is_full(pacing, n)).unwrap())
+    };
+    let steps = |from: f64, to: f64| {
+        let mut pacing = Transfer::windowed(from * REFERENCE).pacing;
+        let before = size(&mut pacing);
+        pacing.learn(to * REFERENCE);
+        size(&mut pacing) / before
+    };
+    assert!((3.5..4.5).contains(&steps(100.0, 400.0)));
+    assert!((steps(100.0, 110.0) - 1.0).abs() < 1e-9, "no more than jitter");
+    assert!((steps(1.0, 4.0) - 1.0).abs() < 1e-9, "it grows by its law");
+}

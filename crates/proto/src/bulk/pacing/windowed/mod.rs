@@ -20,6 +20,8 @@ use window::{Seen, Window};
 use super::super::samples::Sample;
 use super::super::tuning::TICK;
 use super::super::tuning::flow::DECREASE;
+use super::super::tuning::near::is_fast;
+use super::super::tuning::rate_finder::TRAIN_ABOVE;
 use super::super::tuning::start::PART;
 use super::super::tuning::window::ACK_DELAY;
 use super::super::units::{Bytes, Rate, Span};
@@ -68,6 +70,8 @@ pub(super) struct Windowed {
     in_flight: u64,
     slices: u64,
     passed: Passed,
+    /// The rate that the link is known to have.
+    known: Rate,
     /// The mean and the least time from sending to hearing, less the queueing delay.
     mean: Span,
     least: Span,
@@ -100,6 +104,7 @@ impl Windowed {
             in_flight: in_flight.0.into(),
             slices: in_flight.1.into(),
             passed: Passed::new(),
+            known,
             mean: trip,
             least: trip,
         }
@@ -108,6 +113,15 @@ impl Windowed {
     /// Sets the number of datagrams in flight, and of those with a slice.
     pub(super) const fn set_in_flight(&mut self, in_flight: u32, slices: u32) {
         (self.in_flight, self.slices) = (in_flight as u64, slices as u64);
+    }
+
+    /// The link has this rate, by trains: a fast link is learned in steps.
+    pub(super) fn learn(&mut self, known: Rate, packet: Bytes) {
+        if known > TRAIN_ABOVE * self.known && is_fast(self.known, packet) {
+            self.known = known;
+            self.window.raise(known * (self.trip() * SECOND) / packet);
+            self.passed.raise(known * SECOND / packet);
+        }
     }
 
     /// Whether as much is in flight as may be.

@@ -30,6 +30,11 @@ impl Passed {
         self.rates.iter().copied().fold(0.0, f64::max)
     }
 
+    /// At least this many datagrams a second pass.
+    pub(super) fn raise(&mut self, rate: f64) {
+        self.rates[0] = self.rates[0].max(rate);
+    }
+
     /// A round ends at `now`, in which this number of datagrams passed. If not `is_full`, more might have.
     pub(super) fn end_round(&mut self, now: Span, datagrams: f64, is_full: bool) {
         let lasted = ((now - self.began) / SECOND).max(MIN_ROUND);

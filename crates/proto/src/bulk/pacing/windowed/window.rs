@@ -170,6 +170,13 @@ impl Window {
         self.size = size.clamp(MIN_WINDOW, MAX_WINDOW);
     }
 
+    /// The path holds this many datagrams, unless a queue was met.
+    pub(super) fn raise(&mut self, size: f64) {
+        if !self.has_met_queue {
+            self.set_size(self.size.max(size));
+        }
+    }
+
     /// Whether a queue was seen.
     pub(super) const fn has_met_queue(&self) -> bool {
         self.has_met_queue
