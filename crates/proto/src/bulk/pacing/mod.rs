@@ -481,7 +481,7 @@ impl Pacing {
         match &mut self.law {
             Law::Blind(blind) if is_news => blind.on_mark(now),
             Law::Blind(_) | Law::Model(_) => {}
-            Law::Windowed(law) => return law.on_mark(),
+            Law::Windowed(law) => return law.on_mark(number, self.next),
             _ => return self.flow_mut().map_or((), |flow| flow.on_mark(number)),
         }
         if is_news {

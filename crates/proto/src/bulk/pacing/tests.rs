@@ -345,23 +345,43 @@ fn a_window_goes_on_after_everything_was_lost() {
     assert!(passed / Span::from_millis(1_000) > 0.8 * REFERENCE, "{passed:?}");
 }
 
+/// How many datagrams a window of this transfer holds.
+fn window_of(pacing: &mut Pacing) -> f64 {
+    let rtt = Span::from_millis(50);
+    let is_full = |pacing: &mut Pacing, n| {
+        pacing.set_in_flight((n, n), rtt, Span::ZERO);
+        pacing.is_full()
+    };
+    f64::from((0..).find(|&n| is_full(pacing, n)).unwrap())
+}
+
 #[test]
 fn a_window_learns_a_fast_link_in_steps() {
-    let rtt = Span::from_millis(50);
-    let size = |pacing: &mut Pacing| {
-        let is_full = |pacing: &mut Pacing, n| {
-            pacing.set_in_flight((n, n), rtt, Span::ZERO);
-            pacing.is_full()
-        };
-        f64::from((0..).find(|&n| is_full(pacing, n)).unwrap())
-    };
     let steps = |from: f64, to: f64| {
         let mut pacing = Transfer::windowed(from * REFERENCE).pacing;
-        let before = size(&mut pacing);
+        let before = window_of(&mut pacing);
         pacing.learn(to * REFERENCE);
-        size(&mut pacing) / before
+        window_of(&mut pacing) / before
     };
     assert!((3.5..4.5).contains(&steps(100.0, 400.0)));
     assert!((steps(100.0, 110.0) - 1.0).abs() < 1e-9, "no more than jitter");
     assert!((steps(1.0, 4.0) - 1.0).abs() < 1e-9, "it grows by its law");
+}
+
+/// Datagrams that were sent before the window was cut for a mark met the same queue: of a long round trip
+/// all of them are marked, and each was a tenth of the window.
+#[test]
+fn a_mark_from_before_the_cut_cuts_no_window() {
+    let mut transfer = Transfer::windowed(REFERENCE);
+    run(core::slice::from_mut(&mut transfer), &mut link(), 1..500);
+    let (newest, now) = (transfer.number - 1, Instant::from_millis(500));
+    let before = window_of(&mut transfer.pacing);
+    let mut cut_by = |number| {
+        transfer.pacing.on_congestion_mark(now, number, &queue());
+        window_of(&mut transfer.pacing) / before
+    };
+    let once = cut_by(newest - 5);
+    assert!((0.85..0.95).contains(&once), "{once}");
+    assert_eq!([cut_by(newest - 4), cut_by(newest)], [once; 2]);
+    assert!(cut_by(newest + 1) < once);
 }

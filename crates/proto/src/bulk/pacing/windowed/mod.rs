@@ -70,6 +70,8 @@ pub(super) struct Windowed {
     in_flight: u64,
     slices: u64,
     passed: Passed,
+    /// The number after the last datagram sent when a mark was heard of.
+    marked_before: u64,
     /// The rate that the link is known to have.
     known: Rate,
     /// The mean and the least time from sending to hearing, less the queueing delay.
@@ -104,6 +106,7 @@ impl Windowed {
             in_flight: in_flight.0.into(),
             slices: in_flight.1.into(),
             passed: Passed::new(),
+            marked_before: 0,
             known,
             mean: trip,
             least: trip,
@@ -146,9 +149,13 @@ impl Windowed {
         self.window.on_sent(self.in_flight, is_full);
     }
 
-    /// A router has marked a datagram.
-    pub(super) fn on_mark(&mut self) {
-        self.window.on_mark(DECREASE);
+    /// A router has marked a datagram no older than `number`, and `next` is sent next. Those that were sent
+    /// before the last mark was heard of met the same queue.
+    pub(super) fn on_mark(&mut self, number: u64, next: u64) {
+        if number >= self.marked_before {
+            self.marked_before = next;
+            self.window.on_mark(DECREASE, self.longest);
+        }
     }
 
     /// The fate of a datagram is settled.

@@ -216,12 +216,13 @@ impl Window {
         self.was_short |= is_full;
     }
 
-    /// A router has marked a datagram: its queue is too long. The window becomes less by this part, once in a
-    /// round.
-    pub(super) fn on_mark(&mut self, part: f64) {
-        if !core::mem::replace(&mut self.is_stale, true) {
-            self.set_size(self.size * (1.0 - part));
-        }
+    /// A router has marked a datagram: this queue, in seconds, is too long. The window becomes less by this
+    /// part.
+    pub(super) fn on_mark(&mut self, part: f64, queue: f64) {
+        (self.full, self.growth, self.has_met_queue) = (self.size, MIN_GROWTH, true);
+        self.max_queue = self.max_queue.min(OF_FULL * queue.max(MIN_QUEUE));
+        self.set_size(self.size * (1.0 - part));
+        self.is_stale = true;
     }
 
     /// A datagram that was taken for lost has arrived. Where the window was cut for such, it is what it was.
