@@ -294,23 +294,39 @@ fn a_window_follows_a_link_that_becomes_faster() {
     assert!(passed / Span::from_millis(1_000) > 7.0 * REFERENCE, "{passed:?}");
 }
 
+/// How many datagrams a window of this transfer holds.
+fn window_of(pacing: &mut Pacing) -> f64 {
+    let rtt = Span::from_millis(50);
+    let is_full = |pacing: &mut Pacing, n| {
+        pacing.set_in_flight((n, n), rtt, Span::ZERO);
+        pacing.is_full()
+    };
+    f64::from((0..).find(|&n| is_full(pacing, n)).unwrap())
+}
+
+/// The window with which a transfer begins, after a mark or not, for callers that are this late in ms.
+fn first_window(is_marked: bool, late_ms: u16) -> f64 {
+    let mut pacing = Pacing::new(FLOOR, Some(REFERENCE)).by_window(true);
+    pacing.set_in_flight((0, 0), Span::from_millis(50), Span::from_millis(late_ms));
+    if is_marked {
+        pacing.on_congestion_mark(Instant::from_millis(1), 1, &queue());
+    }
+    pacing.follow(Urgency::LoadScreen, true, Some(REFERENCE));
+    window_of(&mut pacing)
+}
+
 /// A mark that comes before a window begins makes it smaller by as much as one that comes after.
 #[test]
 fn a_window_begins_smaller_after_a_mark() {
-    let first = |is_marked: bool| {
-        let mut pacing = Pacing::new(FLOOR, Some(REFERENCE)).by_window(true);
-        pacing.set_in_flight((0, 0), Span::from_millis(50), Span::ZERO);
-        if is_marked {
-            pacing.on_congestion_mark(Instant::from_millis(1), 1, &queue());
-        }
-        pacing.follow(Urgency::LoadScreen, true, Some(REFERENCE));
-        (0..).find(|&n| {
-            pacing.set_in_flight((n, n), Span::from_millis(50), Span::ZERO);
-            pacing.is_full()
-        })
-    };
-    let [plain, marked] = [false, true].map(|is_marked| f64::from(first(is_marked).unwrap()));
+    let [plain, marked] = [false, true].map(|is_marked| first_window(is_marked, 0));
     assert!((0.7..0.95).contains(&(marked / plain)), "{marked} {plain}");
+}
+
+/// A server that is called once a frame hears of fates a frame later: with less in flight it waits.
+#[test]
+fn a_window_begins_larger_for_late_callers() {
+    let [plain, late] = [0, 50].map(|ms| first_window(false, ms));
+    assert!((1.6..2.1).contains(&(late / plain)), "{late} {plain}");
 }
 
 /// What a receiver says of arrivals may be anything: before they were sent, or long after they were heard of.
@@ -343,16 +359,6 @@ fn a_window_goes_on_after_everything_was_lost() {
     run(core::slice::from_mut(&mut transfer), &mut link, 3_000..4_000);
     let passed = f64::from(u32::try_from(transfer.number - begun).unwrap()) * PACKET;
     assert!(passed / Span::from_millis(1_000) > 0.8 * REFERENCE, "{passed:?}");
-}
-
-/// How many datagrams a window of this transfer holds.
-fn window_of(pacing: &mut Pacing) -> f64 {
-    let rtt = Span::from_millis(50);
-    let is_full = |pacing: &mut Pacing, n| {
-        pacing.set_in_flight((n, n), rtt, Span::ZERO);
-        pacing.is_full()
-    };
-    f64::from((0..).find(|&n| is_full(pacing, n)).unwrap())
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl Windowed {
             rounds: [(Span::ZERO, f64::INFINITY, 0.0); ROUNDS],
             in_flight: in_flight.0.into(),
             slices: in_flight.1.into(),
-            passed: Passed::new(),
+            passed: Passed::new(now),
             marked_before: 0,
             known,
             mean: trip,

@@ -20,9 +20,9 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// Nothing has passed yet, and any rate may.
-    pub(super) const fn new() -> Self {
-        Self { rates: [f64::INFINITY; ROUNDS], began: Span::ZERO }
+    /// Nothing has passed `now`, and any rate may.
+    pub(super) const fn new(now: Span) -> Self {
+        Self { rates: [f64::INFINITY; ROUNDS], began: now }
     }
 
     /// Datagrams a second that the path is known to pass.
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_round_with_less_to_send_says_nothing_of_the_path() {
-        let (mut passed, mut ms) = (Passed::new(), 0);
+        let (mut passed, mut ms) = (Passed::new(Span::ZERO), 0);
         let mut round = |datagrams, is_full| {
             ms += 10;
             passed.end_round(Span::from_millis(ms), datagrams, is_full);
