@@ -148,8 +148,8 @@ fn check_join(run: &Finished, bytes: usize) -> Value {
     // A machine that is busy enough loses every large datagram for a while: chunks are then cut anew.
     let cuts = 1.0 + number(&done, "black_holes");
     assert!(sent <= slices as f64 * cuts + more, "each source slice is new once in a cut: {done}");
-    // A slice may be as large as its datagram.
-    assert!(number(&done, "slices_sent") >= bytes.div_ceil(1200) as f64, "{done}");
+    // A slice may be as large as its datagram, which is what the path was found to carry in a slow join.
+    assert!(number(&done, "slices_sent") >= bytes.div_ceil(1472) as f64, "{done}");
     // Three copies of the request, and what came through of the rest.
     assert!(number(&done, "wire_bytes_out") >= 3_600.0, "{done}");
     assert!(number(&done, "wire_bytes_in") > bytes as f64, "{done}");
