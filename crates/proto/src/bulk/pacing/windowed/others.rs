@@ -24,6 +24,10 @@ const CONVERGENCE: f64 = 0.85;
 /// The window grows in a round by this factor at most.
 const MAX_STEP: f64 = 1.5;
 
+/// The window before a flow gave way is forgotten in this time, in seconds: where it gives way slowly the
+/// queue is now and then at the target.
+const FORGOTTEN: f64 = 3.0;
+
 /// A drain: in its first round what was sent before arrives.
 #[derive(Clone, Copy, Debug)]
 struct Drain {
@@ -99,7 +103,9 @@ impl Others {
         }
         let before = drain.before;
         self.drain = None;
-        if least <= (MIN_EMPTY / SECOND).max(DRAINED * before) {
+        // One that others fill is shorter after a drain, but not empty.
+        let left = if self.cubic.is_some() { 0.0 } else { DRAINED };
+        if least <= (MIN_EMPTY / SECOND).max(left * before) {
             (self.failed, self.blamed, self.cubic) = (0, 0, None);
             return None;
         }
@@ -151,7 +157,8 @@ impl Others {
     /// whose it is.
     pub(super) fn is_doubtful(&mut self, now: Span, queue: f64, trip: f64, size: f64) -> bool {
         if queue <= target((trip + queue) / size) {
-            self.before = size;
+            let part = ((trip + queue) / FORGOTTEN).min(1.0);
+            self.before = size.max(self.before + part * (size - self.before));
         }
         self.hot = if self.is_hot(queue, trip) { self.hot + 1 } else { 0 };
         if self.hot < HOT_ROUNDS || size >= self.before || now < self.test_at {
@@ -216,8 +223,27 @@ mod tests {
             Some(70.0),
             "of before the cut"
         );
+        assert_eq!(drained(&mut others, 0.02), None);
+        assert!(
+            others.compete(70.0, (0.1, TRIP), true, || false).is_some(),
+            "shorter, but not empty"
+        );
         assert_eq!(drained(&mut others, 0.0), None);
         assert_eq!(others.compete(70.0, (0.1, TRIP), true, || false), None);
+    }
+
+    /// Beside one that takes its place slowly the queue is at the target for most of the time.
+    #[test]
+    fn a_flow_that_gives_way_slowly_remembers_what_it_had() {
+        let mut others = Others::new(Span::ZERO, 100.0);
+        let mut size = 100.0;
+        while size > 60.0 {
+            size -= 2.0;
+            others.is_doubtful(Span::ZERO, 0.004, TRIP, size);
+        }
+        assert!(others.before > 75.0, "{}", others.before);
+        (0..200).for_each(|_| _ = others.is_doubtful(Span::ZERO, 0.004, TRIP, size));
+        assert!(others.before < 65.0, "{}", others.before);
     }
 
     #[test]

@@ -45,7 +45,8 @@ const NEAR_FULL: f64 = 0.8;
 const MAX_CUT: f64 = 0.7;
 const TRIAL_PART: f64 = 0.9;
 
-/// A queueing delay below this, in seconds, is that of an empty queue, which drops nothing.
+/// A mean queueing delay below this, in seconds, and half of the jitter is that of an empty queue, which
+/// drops nothing.
 const EMPTY: f64 = 0.000_5;
 
 /// Once a queue was met, a window without one grows by this part in a round at most, but by a datagram at
@@ -109,8 +110,8 @@ struct Trial {
     passed: f64,
     excess: f64,
     tries: u32,
-    /// The least queueing delay since, in seconds.
-    least: f64,
+    /// The queueing delays that losses since have met, in seconds, and how many these are.
+    met: (f64, f64),
     /// What was not lost, but late; and what is undone if that is half of all.
     spurious: f64,
     lost: f64,
@@ -311,6 +312,10 @@ impl Window {
     fn jitter(&mut self, spread: f64) -> f64 {
         self.spreads.rotate_right(1);
         self.spreads[0] = spread;
+        self.least_spread()
+    }
+
+    fn least_spread(&self) -> f64 {
         self.spreads.iter().copied().fold(MAX_JITTER, f64::min)
     }
 
@@ -326,7 +331,7 @@ impl Window {
             passed,
             excess,
             tries: 1,
-            least: f64::INFINITY,
+            met: (0.0, 0.0),
             spurious: 0.0,
             lost: self.losses.recent_lost(),
             had_met_queue: self.has_met_queue,
@@ -340,7 +345,8 @@ impl Window {
 
     /// The window in a trial, or after it. A queue is there if it has a target.
     fn go_on(&mut self, mut trial: Trial, seen: &Seen, trip: f64, queued: Option<f64>) -> f64 {
-        trial.least = trial.least.min(seen.queue);
+        let lost = seen.lost as f64;
+        trial.met = (trial.met.0 + lost * seen.queue, trial.met.1 + lost);
         self.trial = Some(trial);
         let Some(is_lossy) = self.losses.goes_on(trial.excess) else {
             let next = self.size + MIN_GROWTH * seen.acked as f64;
@@ -355,12 +361,12 @@ impl Window {
             self.losses.begin();
             return trial.passed;
         }
-        if trial.least > EMPTY {
-            // Others keep the queue full.
+        if trial.met.0 > (EMPTY + self.least_spread() / 2.0) * trial.met.1 {
+            // Others fill the queue.
             return self.cut(trial.excess, seen, trip, seen.queue);
         }
         if trial.excess > HEAVY && trial.tries < TRIES {
-            self.trial = Some(Trial { tries: trial.tries + 1, ..trial });
+            self.trial = Some(Trial { tries: trial.tries + 1, met: (0.0, 0.0), ..trial });
             self.is_stale = true;
             self.losses.begin();
             return self.size.min(self.most as f64) / 2.0;
@@ -504,14 +510,17 @@ mod tests {
         assert_eq!(path.window.size(), 54.0);
     }
 
-    /// Where the queue is never empty in a trial, others keep it full: the losses are not the path's.
+    /// Where datagrams are lost while there is a queue, others fill it: the losses are not the path's. Ten
+    /// flows that drained together found it empty for a moment, and one of them took a sixth of losses for
+    /// usual: it had half of the link.
     #[test]
     fn losses_of_a_queue_that_others_fill_are_not_usual() {
         let usual = |queue: f64| {
             let mut path = Path::new(50.0, f64::INFINITY, 0.0);
-            for _ in 0..20 {
-                let seen = Seen { acked: 40, lost: 10, runs: 10, queue, ..Seen::NOTHING };
-                path.window.judge(&seen, 0.05, 50);
+            let lossy = Seen { acked: 40, lost: 10, runs: 2, queue, ..Seen::NOTHING };
+            let drained = Seen { acked: 50, queue: 0.0, ..Seen::NOTHING };
+            for n in 1..=20 {
+                path.window.judge(if n % 3 == 0 { &drained } else { &lossy }, 0.05, 50);
             }
             (path.window.losses.usual(), path.window.size())
         };
