@@ -105,7 +105,7 @@ impl Windowed {
             rounds: [(Span::ZERO, f64::INFINITY, 0.0); ROUNDS],
             in_flight: in_flight.0.into(),
             slices: in_flight.1.into(),
-            passed: Passed::new(now),
+            passed: Passed::new(),
             marked_before: 0,
             known,
             mean: trip,
@@ -194,6 +194,7 @@ impl Windowed {
     ) {
         // A receiver may say that it arrived before it was sent, or long after that was heard.
         let way = (now - sample.sent - delay).max(Span(1.0));
+        self.passed.on_arrival(sample.sent, sample.at);
         self.mean += WEIGHT * (way - self.mean);
         self.least = self.least.min(way);
         if self.others.on_delay(now, sample.sent, delay, fell) {
@@ -231,7 +232,7 @@ impl Windowed {
         (self.seen.queue, self.seen.spread) = self.lately(now);
         let seen = core::mem::replace(&mut self.seen, Seen::NOTHING);
         let is_full = self.window.was_short() && !self.window.is_tried();
-        self.passed.end_round(now, self.window.passed(&seen), is_full);
+        self.passed.end_round(self.window.passed(&seen), is_full);
         self.longest = 0.0;
         let (trip, queue, size) = (self.trip(), seen.queue, self.window.size());
         if self.others.is_draining() {

@@ -288,7 +288,8 @@ impl Window {
         let jitter = self.jitter(seen.spread);
         let used = self.size.min(self.most as f64).max(1.0);
         let each = (trip + seen.queue) / used;
-        let target = target(each).min(self.max_queue) + jitter / 2.0;
+        let wanted = target(each);
+        let target = wanted.min(self.max_queue) + jitter / 2.0;
         self.max_queue *= REGROWTH;
         let excess = self.losses.excess(seen, self.trial.is_some());
         let is_first = !self.has_met_queue && excess.is_none();
@@ -301,7 +302,8 @@ impl Window {
                 if longest > MIN_QUEUE.max(MIN_QUEUE_DATAGRAMS * each) {
                     self.max_queue = OF_FULL * longest;
                 }
-                self.cut(excess, seen, trip, target.min(self.max_queue))
+                let is_plain = seen.queue >= NO_QUEUE * (wanted + jitter / 2.0);
+                self.cut(excess, seen, trip, target.min(self.max_queue), is_plain)
             }
             (None, None) if is_queued => self.follow(seen, trip, target),
             (None, None) => self.grow(seen),
@@ -319,14 +321,15 @@ impl Window {
         self.spreads.iter().copied().fold(MAX_JITTER, f64::min)
     }
 
-    /// More is lost than usual: the window becomes less than what got through.
-    fn cut(&mut self, excess: f64, seen: &Seen, trip: f64, target: f64) -> f64 {
+    /// More is lost than usual: the window becomes what got through. With a queue it is plain whose losses
+    /// these are; without one a trial shows it.
+    fn cut(&mut self, excess: f64, seen: &Seen, trip: f64, target: f64, is_plain: bool) -> f64 {
         let used = self.size.min(self.most as f64);
         let share = seen.lost as f64 / (seen.acked + seen.lost) as f64 - self.losses.usual();
         let filled = used.min(self.began_with as f64 + 1.0) * (1.0 - share);
         let passed = (used * (1.0 - excess)).min(filled.max(MAX_CUT * used));
         let passed = passed * (trip + target.min(seen.queue)) / (trip + seen.queue);
-        self.trial = Some(Trial {
+        let trial = Trial {
             size: used,
             passed,
             excess,
@@ -336,11 +339,12 @@ impl Window {
             lost: self.losses.recent_lost(),
             had_met_queue: self.has_met_queue,
             growth: self.growth,
-        });
+        };
+        self.trial = (!is_plain).then_some(trial);
         (self.has_met_queue, self.growth) = (true, MIN_GROWTH);
         (self.is_stale, self.full) = (true, used);
         self.losses.begin();
-        TRIAL_PART * passed
+        if is_plain { passed } else { TRIAL_PART * passed }
     }
 
     /// The window in a trial, or after it. A queue is there if it has a target.
@@ -363,7 +367,7 @@ impl Window {
         }
         if trial.met.0 > (EMPTY + self.least_spread() / 2.0) * trial.met.1 {
             // Others fill the queue.
-            return self.cut(trial.excess, seen, trip, seen.queue);
+            return self.cut(trial.excess, seen, trip, seen.queue, false);
         }
         if trial.excess > HEAVY && trial.tries < TRIES {
             self.trial = Some(Trial { tries: trial.tries + 1, met: (0.0, 0.0), ..trial });
@@ -527,6 +531,21 @@ mod tests {
         let ((empty, _), (full, size)) = (usual(0.0), usual(0.003));
         assert!(empty > 0.1, "{empty}");
         assert!(full == 0.0 && size < 20.0, "{full} {size}");
+    }
+
+    /// With a queue it is plain whose losses they are, and no trial holds the window down: flows of ten had one
+    /// trial after the other, and those outside of one took their place.
+    #[test]
+    fn losses_with_a_queue_need_no_trial() {
+        for (queue, is_tried) in [(0.0, true), (0.02, false)] {
+            let mut path = Path::new(40.0, f64::INFINITY, 0.0);
+            path.round();
+            let seen = Seen { acked: 30, lost: 10, runs: 1, queue, ..Seen::NOTHING };
+            path.window.judge(&seen, 0.05, 30);
+            path.window.judge(&seen, 0.05, 30);
+            assert!(path.window.size() < 36.0, "{}", path.window.size());
+            assert_eq!(path.window.is_tried(), is_tried);
+        }
     }
 
     /// Ten flows with four datagrams each would have eighty in the next round.
