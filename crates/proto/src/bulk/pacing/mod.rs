@@ -241,15 +241,16 @@ impl Pacing {
         }
     }
 
-    /// A long transfer begins on a link that is known to have this rate. A window begins with the rate
-    /// that `arrived`: it bounds the datagrams in flight, and need not begin with less.
+    /// A long transfer begins on a link that is known to have this rate. Where losses alone show others, a
+    /// window begins with the rate that `arrived`: the losses may be the path's own.
     fn begin(&self, mut flow: Flow, rate: Rate, begin: Begin, arrived: Option<Rate>) -> Law {
         if !self.has_window {
             return Law::Delay(Box::new(Delay::begin(flow, rate, begin)));
         }
         let share = match begin {
             Begin::Alone { .. } => rate,
-            Begin::Beside(share) | Begin::Trial(share) => arrived.unwrap_or(share),
+            Begin::Beside(share) => share,
+            Begin::Trial(share) => arrived.unwrap_or(share),
         };
         let part = if self.marked.is_some() { 1.0 - DECREASE } else { 1.0 };
         flow.restart(part * share);
