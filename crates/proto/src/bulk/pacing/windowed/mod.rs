@@ -48,12 +48,31 @@ const MAX_BURST: f64 = 4.0;
 const WEIGHT: f64 = 0.1;
 const MAX_TRIP: f64 = 1.5;
 
-/// Delays are those of rounds within this time: in one of some milliseconds all may be held up by the same
-/// jitter.
+/// Delays are those of rounds within this time, and of as many rounds as have so many: in one of some
+/// milliseconds all may be held up by the same jitter, and so may be the few that were reported of another.
 const LATELY: Span = Span::from_millis(40);
+const MIN_DELAYS: u32 = 4;
 const ROUNDS: usize = 8;
 
 const SECOND: Span = Span::from_secs(1);
+
+/// The least and the longest queueing delay of a round, in seconds, and of how many datagrams.
+#[derive(Clone, Copy, Debug)]
+struct Delays {
+    least: f64,
+    longest: f64,
+    count: u32,
+}
+
+impl Delays {
+    const NONE: Self = Self { least: f64::INFINITY, longest: 0.0, count: 0 };
+
+    fn push(&mut self, other: Self) {
+        self.least = self.least.min(other.least);
+        self.longest = self.longest.max(other.longest);
+        self.count += other.count;
+    }
+}
 
 /// A transfer with a window.
 #[derive(Clone, Debug)]
@@ -62,11 +81,11 @@ pub(super) struct Windowed {
     window: Window,
     others: Others,
     seen: Seen,
-    /// The longest delay of this round, in seconds, and the number after the newest that was lost.
-    longest: f64,
+    /// The delays of this round, and those of the last ones and when they ended.
+    delays: Delays,
+    rounds: [(Span, Delays); ROUNDS],
+    /// The number after the newest that was lost.
     lost_before: u64,
-    /// When the last rounds ended, and the least and longest delays in them.
-    rounds: [(Span, f64, f64); ROUNDS],
     in_flight: u64,
     slices: u64,
     passed: Passed,
@@ -100,9 +119,9 @@ impl Windowed {
             others: Others::new(now, rate.max(PART * known) * trip / packet),
             flow,
             seen: Seen::NOTHING,
-            longest: 0.0,
+            delays: Delays::NONE,
+            rounds: [(Span::ZERO, Delays::NONE); ROUNDS],
             lost_before: u64::MAX,
-            rounds: [(Span::ZERO, f64::INFINITY, 0.0); ROUNDS],
             in_flight: in_flight.0.into(),
             slices: in_flight.1.into(),
             passed: Passed::new(),
@@ -154,7 +173,7 @@ impl Windowed {
     pub(super) fn on_mark(&mut self, number: u64, next: u64) {
         if number >= self.marked_before {
             self.marked_before = next;
-            self.window.on_mark(DECREASE, self.longest);
+            self.window.on_mark(DECREASE, self.delays.longest);
         }
     }
 
@@ -168,7 +187,7 @@ impl Windowed {
             self.lost_before = number + 1;
         }
         if self.window.is_past_half(before, before + 1) {
-            (self.seen.queue, self.longest) = (f64::INFINITY, 0.0);
+            self.delays = Delays::NONE;
         }
     }
 
@@ -200,8 +219,8 @@ impl Windowed {
         if self.others.on_delay(now, sample.sent, delay, fell) {
             self.begin_drain();
         }
-        self.seen.queue = self.seen.queue.min(delay / SECOND);
-        self.longest = self.longest.max(delay / SECOND);
+        let delay = delay / SECOND;
+        self.delays.push(Delays { least: delay, longest: delay, count: 1 });
         if self.window.is_due(self.seen.acked + self.seen.lost) {
             self.end_round(now);
         }
@@ -233,7 +252,6 @@ impl Windowed {
         let seen = core::mem::replace(&mut self.seen, Seen::NOTHING);
         let is_full = self.window.was_short() && !self.window.is_tried();
         self.passed.end_round(self.window.passed(&seen), is_full);
-        self.longest = 0.0;
         let (trip, queue, size) = (self.trip(), seen.queue, self.window.size());
         if self.others.is_draining() {
             if let Some(size) = self.others.end_drain_round(size, trip) {
@@ -257,11 +275,14 @@ impl Windowed {
     /// The least queueing delay of the last rounds, and how much delays differ in them.
     fn lately(&mut self, now: Span) -> (f64, f64) {
         self.rounds.rotate_right(1);
-        self.rounds[0] = (now, self.seen.queue, self.longest);
-        let mut range = (f64::INFINITY, 0.0_f64);
-        for (_, least, longest) in self.rounds.iter().take_while(|(at, ..)| now - *at < LATELY) {
-            range = (range.0.min(*least), range.1.max(*longest));
+        self.rounds[0] = (now, core::mem::replace(&mut self.delays, Delays::NONE));
+        let mut delays = Delays::NONE;
+        for (at, round) in self.rounds {
+            if now - at >= LATELY && delays.count >= MIN_DELAYS {
+                break;
+            }
+            delays.push(round);
         }
-        (range.0, (range.1 - range.0).max(0.0))
+        (delays.least, (delays.longest - delays.least).max(0.0))
     }
 }

@@ -37,6 +37,9 @@ const MIN_GROWTH: f64 = 1.0 / 16.0;
 const FIRST_GROWTH: f64 = 1.0;
 const MAX_GROWTH: f64 = 1.0 / 2.0;
 
+/// Where the pace holds it back, that may be so much more than what passed: BBR's gain when it probes.
+const MAX_PACE: f64 = 1.0 / 4.0;
+
 /// It grows at [`MIN_GROWTH`] from this part of a window that overflowed.
 const NEAR_FULL: f64 = 0.8;
 
@@ -392,10 +395,12 @@ impl Window {
 
     /// The window after a round without a queue.
     fn grow(&mut self, seen: &Seen) -> f64 {
+        let growth = self.growth;
         if !self.was_short {
+            // Its pace held it back: the next one finds out more.
+            self.growth = growth.max((2.0 * growth).min(MAX_PACE));
             return self.size;
         }
-        let growth = self.growth;
         let most = if self.has_met_queue { MAX_GROWTH } else { FIRST_GROWTH };
         let added = growth * seen.acked as f64;
         let added =
@@ -497,7 +502,11 @@ mod tests {
         path.window.judge(&seen, 0.05, 16);
         path.window.judge(&seen, 0.05, 16);
         assert_eq!(path.window.size(), 20.0, "nobody waits");
-        for size in [21.0, 23.0, 27.0] {
+        for gain in [1.25, 1.25] {
+            path.window.judge(&seen, 0.05, 16);
+            assert_eq!(path.window.gain(), gain, "but it may go out faster");
+        }
+        for size in [24.0, 32.0, 48.0] {
             path.window.on_sent(20, true);
             path.window.judge(&seen, 0.05, 16);
             assert_eq!(path.window.size(), size);
@@ -533,8 +542,8 @@ mod tests {
         assert!(full == 0.0 && size < 20.0, "{full} {size}");
     }
 
-    /// With a queue it is plain whose losses they are, and no trial holds the window down: flows of ten had one
-    /// trial after the other, and those outside of one took their place.
+    /// With a queue it is plain whose losses they are, and no trial holds the window down: flows of ten had
+    /// one trial after the other, and those outside of one took their place.
     #[test]
     fn losses_with_a_queue_need_no_trial() {
         for (queue, is_tried) in [(0.0, true), (0.02, false)] {
