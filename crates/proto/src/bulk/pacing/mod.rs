@@ -228,8 +228,12 @@ impl Pacing {
             }
         }
         let Law::Model(start) = &self.law else { return };
-        if is_long || self.marked.is_some() || start.is_crowded() {
-            let (begin, mut flow) = (start.begin(rate), start.flow.clone());
+        let begin = start.begin(rate);
+        // A near path holds less than what is sent in a tick: a window cannot pace it.
+        let is_near = self.has_window && self.sent_at != Instant::ZERO;
+        let is_modelled = is_near && matches!(begin, Begin::Alone { .. });
+        if is_long && !is_modelled || self.marked.is_some() || start.is_crowded() {
+            let mut flow = start.flow.clone();
             flow.begin(self.sent_at);
             let mut law = self.begin(flow, rate, begin, start.arrived());
             if let (Law::Delay(law), Some(Marked { backlog, rtt, .. })) = (&mut law, self.marked) {

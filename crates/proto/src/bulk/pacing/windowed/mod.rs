@@ -30,7 +30,7 @@ use super::model::Queue;
 use crate::Instant;
 
 /// How fast the window may go out, in windows of a round trip: before a queue was seen, and after.
-const FIRST_PACE: f64 = 2.0;
+const FIRST_PACE: f64 = 1.5;
 const PACE: f64 = 1.2;
 
 /// Datagrams of the first window beside those that the known rate keeps in flight.
@@ -48,9 +48,11 @@ const MAX_BURST: f64 = 4.0;
 const WEIGHT: f64 = 0.1;
 const MAX_TRIP: f64 = 1.5;
 
-/// Delays are those of rounds within this time, and of as many rounds as have so many: in one of some
-/// milliseconds all may be held up by the same jitter, and so may be the few that were reported of another.
+/// Delays are those of a round, and of the one before within this time, and of as many as have so many: in
+/// one of some milliseconds all may be held up by the same jitter, as may be the few that were reported of
+/// another.
 const LATELY: Span = Span::from_millis(40);
+const LAST_ROUNDS: usize = 2;
 const MIN_DELAYS: u32 = 4;
 const ROUNDS: usize = 8;
 
@@ -277,8 +279,9 @@ impl Windowed {
         self.rounds.rotate_right(1);
         self.rounds[0] = (now, core::mem::replace(&mut self.delays, Delays::NONE));
         let mut delays = Delays::NONE;
-        for (at, round) in self.rounds {
-            if now - at >= LATELY && delays.count >= MIN_DELAYS {
+        for (n, (at, round)) in self.rounds.into_iter().enumerate() {
+            let is_old = now - at >= LATELY || n >= LAST_ROUNDS;
+            if is_old && delays.count >= MIN_DELAYS {
                 break;
             }
             delays.push(round);
