@@ -115,7 +115,8 @@ impl Others {
         if self.cubic.is_some() || !has_yielded && self.failed < 2 * MAX_FAILED {
             return None;
         }
-        let full = self.before.max(size);
+        // As much as it had passes with their queue in as much longer a round trip.
+        let full = (self.before * (trip + before) / trip).max(size);
         self.cubic = Some(Cubic::at(full));
         Some(full)
     }
@@ -214,7 +215,7 @@ mod tests {
     fn a_queue_that_no_drain_empties_is_of_others_until_one_does() {
         let mut others = Others::new(Span::ZERO, 100.0);
         let found: alloc::vec::Vec<_> = (0..3).map(|_| drained(&mut others, 0.09)).collect();
-        assert_eq!(found, [None, None, Some(100.0)]);
+        assert_eq!(found, [None, None, Some(300.0)]);
         let beside = others.compete(100.0, (0.1, TRIP), true, || false).unwrap();
         assert!(beside > 100.0, "{beside}");
         assert_eq!(others.compete(100.0, (0.1, TRIP), true, || true), Some(70.0));
