@@ -18,6 +18,7 @@ fn sum(map: &BlockMap, state: SliceState) -> usize {
 fn a_map_shows_what_is_on_the_way_what_arrived_and_what_is_missing() {
     let mut lan = Lan::joined(server_config(), client_config());
     let world = Block::new(8, vec![5; 600_000]);
+    lan.peer().set_max_rate_bps(100_000_000);
     lan.peer().send_block(&world).unwrap();
     assert_eq!(lan.client(0).receiving_map(8), None, "nothing was announced");
     let (mut sent, mut seen, mut unfinished) = (0, [0; 3], 0);

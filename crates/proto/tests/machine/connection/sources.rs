@@ -195,6 +195,7 @@ fn a_source_that_stands_still_for_an_hour_is_no_timeout() {
 fn a_paused_block_goes_on_when_it_is_resumed() {
     let mut lan = room(Delivery::InOrder);
     let world = Block::new(7, bytes(0, 20 << 20));
+    lan.peer().set_max_rate_bps(400_000_000);
     let handle = lan.peer().send_block(&world).unwrap();
     lan.run(20);
     let now = lan.now;

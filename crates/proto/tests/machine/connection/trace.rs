@@ -66,8 +66,9 @@ fn run(config: ConnectionConfig, is_taken: bool) -> Run {
     }
 }
 
+/// A network without delay takes a block in one moment: the rate is set.
 fn at(level: TraceLevel) -> ConnectionConfig {
-    ConnectionConfig::default().with_trace(level)
+    ConnectionConfig::default().with_trace(level).with_max_rate_bps(40_000_000)
 }
 
 /// The events before this end, or the other, closed.
@@ -222,7 +223,7 @@ fn a_level_has_what_it_says() {
 fn a_trace_that_nobody_takes_is_bounded() {
     let all = run(at(TraceLevel::Datagrams), true);
     // Enough for several times what fits.
-    let mut lan = lan(at(TraceLevel::Datagrams));
+    let mut lan = lan(at(TraceLevel::Datagrams).with_max_rate_bps(400_000_000));
     lan.run(20);
     let blocks = 12;
     for tag in 0..blocks {
