@@ -18,6 +18,9 @@ use super::window::target;
 const MARGIN: f64 = 0.001;
 const MIN_PART: f64 = 0.4;
 
+/// A flow that seems to have this part of a queue has all of it.
+const ALONE: f64 = 0.8;
+
 /// What a cut below the last one leaves of the window that was (RFC 9438, 4.7).
 const CONVERGENCE: f64 = 0.85;
 
@@ -101,11 +104,14 @@ impl Others {
         if !core::mem::replace(&mut drain.is_second, true) {
             return None;
         }
-        let before = drain.before;
+        let Drain { before, part, .. } = *drain;
         self.drain = None;
-        // One that others fill is shorter after a drain, but not empty.
-        let left = if self.cubic.is_some() { 0.0 } else { DRAINED };
-        if least <= (MIN_EMPTY / SECOND).max(left * before) {
+        // One that this flow has filled becomes shorter by what it holds back; others' does not.
+        let left = match self.cubic {
+            Some(_) => (1.0 - ALONE * (1.0 - part)) * (trip + before) - trip,
+            None => DRAINED * before,
+        };
+        if least <= left.max(MIN_EMPTY / SECOND) {
             (self.failed, self.blamed, self.cubic) = (0, 0, None);
             return None;
         }
@@ -224,12 +230,11 @@ mod tests {
             Some(70.0),
             "of before the cut"
         );
-        assert_eq!(drained(&mut others, 0.02), None);
-        assert!(
-            others.compete(70.0, (0.1, TRIP), true, || false).is_some(),
-            "shorter, but not empty"
-        );
-        assert_eq!(drained(&mut others, 0.0), None);
+        // Of 150 ms with the queue a drain to four tenths leaves 60 if all of it is this flow's, and 105 beside
+        // one that has as much of it.
+        assert_eq!(drained(&mut others, 0.055), None);
+        assert!(others.compete(70.0, (0.1, TRIP), true, || false).is_some(), "half of it");
+        assert_eq!(drained(&mut others, 0.01), None);
         assert_eq!(others.compete(70.0, (0.1, TRIP), true, || false), None);
     }
 
