@@ -229,7 +229,7 @@ impl Pacing {
         }
         let Law::Model(start) = &self.law else { return };
         let begin = start.begin(rate);
-        // A near path holds less than what is sent in a tick: a window cannot pace it.
+        // A near path holds less than one tick sends: a window cannot pace it.
         let is_near = self.has_window && self.sent_at != Instant::ZERO;
         let is_modelled = is_near && matches!(begin, Begin::Alone { .. });
         if is_long && !is_modelled || self.marked.is_some() || start.is_crowded() {

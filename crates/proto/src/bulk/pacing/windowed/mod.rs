@@ -48,9 +48,8 @@ const MAX_BURST: f64 = 4.0;
 const WEIGHT: f64 = 0.1;
 const MAX_TRIP: f64 = 1.5;
 
-/// Delays are those of a round, and of the one before within this time, and of as many as have so many: in
-/// one of some milliseconds all may be held up by the same jitter, as may be the few that were reported of
-/// another.
+/// Delays are those of the last [`LAST_ROUNDS`] within this time, and of more rounds until there are
+/// [`MIN_DELAYS`]: the same jitter may hold up all datagrams of some milliseconds, and one may be late alone.
 const LATELY: Span = Span::from_millis(40);
 const LAST_ROUNDS: usize = 2;
 const MIN_DELAYS: u32 = 4;

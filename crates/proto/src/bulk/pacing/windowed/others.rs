@@ -27,8 +27,8 @@ const CONVERGENCE: f64 = 0.85;
 /// The window grows in a round by this factor at most.
 const MAX_STEP: f64 = 1.5;
 
-/// The window before a flow gave way is forgotten in this time, in seconds: where it gives way slowly the
-/// queue is now and then at the target.
+/// The window before a flow yielded is forgotten in this time, in seconds: where it yields slowly the queue
+/// is at the target now and then.
 const FORGOTTEN: f64 = 3.0;
 
 /// A drain: in its first round what was sent before arrives.
@@ -230,8 +230,8 @@ mod tests {
             Some(70.0),
             "of before the cut"
         );
-        // Of 150 ms with the queue a drain to four tenths leaves 60 if all of it is this flow's, and 105 beside
-        // one that has as much of it.
+        // Of 150 ms with the queue a drain to four tenths leaves 60 if all of it is this flow's, and 105
+        // beside one that has as much of it.
         assert_eq!(drained(&mut others, 0.055), None);
         assert!(others.compete(70.0, (0.1, TRIP), true, || false).is_some(), "half of it");
         assert_eq!(drained(&mut others, 0.01), None);

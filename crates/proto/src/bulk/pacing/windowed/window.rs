@@ -37,7 +37,8 @@ const MIN_GROWTH: f64 = 1.0 / 16.0;
 const FIRST_GROWTH: f64 = 1.0;
 const MAX_GROWTH: f64 = 1.0 / 2.0;
 
-/// Where the pace holds it back, that may be so much more than what passed: BBR's gain when it probes.
+/// Where the pace holds it back, the pace exceeds the rate that passed by this part at most: BBR's gain when
+/// it probes.
 const MAX_PACE: f64 = 1.0 / 4.0;
 
 /// It grows at [`MIN_GROWTH`] from this part of a window that overflowed.
