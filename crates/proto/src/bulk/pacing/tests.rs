@@ -329,6 +329,35 @@ fn a_window_begins_larger_for_late_callers() {
     assert!((1.6..2.1).contains(&(late / plain)), "{late} {plain}");
 }
 
+/// A near path holds less than one tick sends: there the modelled queue paces a long transfer, too.
+#[test]
+fn a_near_path_is_left_to_the_modelled_queue() {
+    for is_near in [false, true] {
+        let mut pacing = Pacing::new(FLOOR, None).by_window(true);
+        pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
+        let mut queue = queue();
+        queue.is_near = is_near;
+        pacing.on_sent(Instant::from_millis(1), 0, PACKET, &queue);
+        pacing.follow(Urgency::LoadScreen, true, Some(REFERENCE));
+        assert_eq!(pacing.is_modelled(), is_near);
+    }
+}
+
+/// Where the queue of others was seen a window begins with a share, and where only losses were with all that
+/// arrived. Ten that joined half a second apart began with the whole link each, and dropped a tenth.
+#[test]
+fn a_window_beside_others_begins_with_a_share() {
+    let pacing = Pacing::new(FLOOR, None).by_window(true);
+    let [share, arrived] = [0.5, 0.8].map(|part| REFERENCE * part);
+    for (begin, expected) in [(Begin::Beside(share), share), (Begin::Trial(share), arrived)] {
+        let flow = Flow::new(REFERENCE, FLOOR, 0);
+        let Law::Windowed(law) = pacing.begin(flow, REFERENCE, begin, Some(arrived)) else {
+            panic!("a window");
+        };
+        assert!((law.flow.rate() / expected - 1.0).abs() < 1e-9, "{begin:?}");
+    }
+}
+
 /// What a receiver says of arrivals may be anything: before they were sent, or long after they were heard of.
 #[test]
 fn a_window_stays_one_whatever_a_receiver_says() {
