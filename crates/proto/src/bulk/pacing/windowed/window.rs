@@ -8,6 +8,9 @@
 //! A round ends when as many datagrams have a fate as were in flight at its beginning. The invariant: the
 //! window is never below [`MIN_WINDOW`], nor above [`MAX_WINDOW`].
 
+#[cfg(test)]
+mod tests;
+
 use libm::sqrt;
 
 use super::losses::Losses;
@@ -61,10 +64,11 @@ const MAX_GROWN: f64 = 1.0 / 8.0;
 const HEAVY: f64 = 0.15;
 const TRIES: u32 = 2;
 
-/// The part of an overflowing queue that may stand afterwards, and how it grows again in a round. It was seen
-/// if it was longer than this, in seconds and in datagrams.
+/// The part of an overflowing queue that may stand afterwards, and by which part of itself it grows again in
+/// a second: by rounds, short paths would overflow several times a second. It was seen if it was longer than
+/// this, in seconds and in datagrams.
 const OF_FULL: f64 = 0.5;
-const REGROWTH: f64 = 1.05;
+const REGROWTH: f64 = 0.5;
 const MIN_QUEUE: f64 = 0.000_5;
 const MIN_QUEUE_DATAGRAMS: f64 = 2.0;
 
@@ -294,7 +298,7 @@ impl Window {
         let each = (trip + seen.queue) / used;
         let wanted = target(each);
         let target = wanted.min(self.max_queue) + jitter / 2.0;
-        self.max_queue *= REGROWTH;
+        self.max_queue *= 1.0 + REGROWTH * (trip + seen.queue);
         let excess = self.losses.excess(seen, self.trial.is_some());
         let is_first = !self.has_met_queue && excess.is_none();
         let first = if is_first { (trip / 8.0).clamp(FIRST_QUEUE.0, FIRST_QUEUE.1) } else { 0.0 };
@@ -330,7 +334,9 @@ impl Window {
     fn cut(&mut self, excess: f64, seen: &Seen, trip: f64, target: f64, is_plain: bool) -> f64 {
         let used = self.size.min(self.most as f64);
         let share = seen.lost as f64 / (seen.acked + seen.lost) as f64 - self.losses.usual();
-        let filled = used.min(self.began_with as f64 + 1.0) * (1.0 - share);
+        // A window that doubles has overflowed with what was in flight a round before.
+        let began = if self.has_met_queue { used } else { self.began_with as f64 + 1.0 };
+        let filled = used.min(began) * (1.0 - share);
         let passed = (used * (1.0 - excess)).min(filled.max(MAX_CUT * used));
         let passed = passed * (trip + target.min(seen.queue)) / (trip + seen.queue);
         let trial = Trial {
@@ -415,161 +421,5 @@ impl Window {
         let is_near = near <= self.size && self.size < self.full;
         self.growth = if is_near { MIN_GROWTH } else { (2.0 * growth).min(most) };
         next
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A path of 50 ms and 1,000 datagrams a second, with a queue in datagrams and losses of its own.
-    struct Path {
-        window: Window,
-        queue: f64,
-        loss: f64,
-        lost: u64,
-    }
-
-    impl Path {
-        fn new(size: f64, queue: f64, loss: f64) -> Self {
-            Self { window: Window::new(size, 1, Losses::new(0.0, 0.0)), queue, loss, lost: 0 }
-        }
-
-        /// A round in which the window is always full.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some hundreds")]
-        fn round(&mut self) -> f64 {
-            let size = self.window.size();
-            let (waits, sent) = ((size - 50.0).max(0.0), size.floor());
-            let dropped = (waits - self.queue).max(0.0).min(sent);
-            let lost = (dropped + (sent - dropped) * self.loss) as u64;
-            let queue = waits.min(self.queue) / 1_000.0;
-            let seen = Seen { acked: sent as u64 - lost, lost, runs: lost, queue, spread: 0.0 };
-            self.lost += lost;
-            self.window.on_sent(sent as u64, true);
-            self.window.judge(&seen, 0.05, sent as u64);
-            self.window.size()
-        }
-    }
-
-    #[test]
-    fn it_keeps_a_short_queue_from_a_small_and_from_a_large_beginning() {
-        for first in [4.0, 50.0, 1_000.0] {
-            let mut path = Path::new(first, f64::INFINITY, 0.0);
-            (0..40).for_each(|_| _ = path.round());
-            for _ in 0..100 {
-                let size = path.round();
-                assert!((50.0..65.0).contains(&size), "{first}: {size}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_queue_that_overflows_costs_little_more_than_it_costs_to_find() {
-        let mut path = Path::new(20.0, 3.0, 0.0);
-        (0..40).for_each(|_| _ = path.round());
-        let found = path.lost;
-        let mean = (0..200).map(|_| path.round()).sum::<f64>() / 200.0;
-        assert!(mean > 46.0, "the link is used: {mean}");
-        assert!(path.lost - found < 200 * 50 / 50, "2 % at most: {}", path.lost - found);
-    }
-
-    /// Losses of the path's own are found to be that, and do not shrink it.
-    #[test]
-    fn losses_that_go_on_are_borne() {
-        let mut path = Path::new(20.0, f64::INFINITY, 0.08);
-        (0..60).for_each(|_| _ = path.round());
-        for _ in 0..100 {
-            let size = path.round();
-            assert!(size > 48.0, "{size}");
-        }
-    }
-
-    #[test]
-    fn a_cut_for_what_was_late_is_undone() {
-        let mut path = Path::new(40.0, f64::INFINITY, 0.0);
-        path.round();
-        let seen = Seen { acked: 20, lost: 20, runs: 20, ..Seen::NOTHING };
-        let before = path.window.size();
-        path.window.judge(&Seen { queue: 0.0, ..seen }, 0.05, 40);
-        assert!(path.window.size() < 0.75 * before, "{}", path.window.size());
-        (0..10).for_each(|_| path.window.on_spurious());
-        assert_eq!(path.window.size(), before);
-    }
-
-    #[test]
-    fn it_grows_only_for_those_that_wait_and_by_what_arrives() {
-        let mut path = Path::new(20.0, f64::INFINITY, 0.0);
-        let seen = Seen { acked: 16, queue: 0.0, ..Seen::NOTHING };
-        path.window.judge(&seen, 0.05, 16);
-        path.window.judge(&seen, 0.05, 16);
-        assert_eq!(path.window.size(), 20.0, "nobody waits");
-        for gain in [1.25, 1.25] {
-            path.window.judge(&seen, 0.05, 16);
-            assert_eq!(path.window.gain(), gain, "but it may go out faster");
-        }
-        for size in [24.0, 32.0, 48.0] {
-            path.window.on_sent(20, true);
-            path.window.judge(&seen, 0.05, 16);
-            assert_eq!(path.window.size(), size);
-        }
-    }
-
-    /// In the first round what was sent before is lost, by three quarters: what got through is what the path
-    /// holds.
-    #[test]
-    fn a_window_that_begins_far_too_large_is_not_kept_for_a_round() {
-        let mut path = Path::new(350.0, f64::INFINITY, 0.0);
-        let seen = Seen { acked: 40, lost: 200, runs: 40, ..Seen::NOTHING };
-        path.window.judge(&seen, 0.05, 240);
-        assert_eq!(path.window.size(), 54.0);
-    }
-
-    /// Where datagrams are lost while there is a queue, others fill it: the losses are not the path's. Ten
-    /// flows that drained together found it empty for a moment, and one of them took a sixth of losses for
-    /// usual: it had half of the link.
-    #[test]
-    fn losses_of_a_queue_that_others_fill_are_not_usual() {
-        let usual = |queue: f64| {
-            let mut path = Path::new(50.0, f64::INFINITY, 0.0);
-            let lossy = Seen { acked: 40, lost: 10, runs: 2, queue, ..Seen::NOTHING };
-            let drained = Seen { acked: 50, queue: 0.0, ..Seen::NOTHING };
-            for n in 1..=20 {
-                path.window.judge(if n % 3 == 0 { &drained } else { &lossy }, 0.05, 50);
-            }
-            (path.window.losses.usual(), path.window.size())
-        };
-        let ((empty, _), (full, size)) = (usual(0.0), usual(0.003));
-        assert!(empty > 0.1, "{empty}");
-        assert!(full == 0.0 && size < 20.0, "{full} {size}");
-    }
-
-    /// With a queue it is plain whose losses they are, and no trial holds the window down: flows of ten had
-    /// one trial after the other, and those outside of one took their place.
-    #[test]
-    fn losses_with_a_queue_need_no_trial() {
-        for (queue, is_tried) in [(0.0, true), (0.02, false)] {
-            let mut path = Path::new(40.0, f64::INFINITY, 0.0);
-            path.round();
-            let seen = Seen { acked: 30, lost: 10, runs: 1, queue, ..Seen::NOTHING };
-            path.window.judge(&seen, 0.05, 30);
-            path.window.judge(&seen, 0.05, 30);
-            assert!(path.window.size() < 36.0, "{}", path.window.size());
-            assert_eq!(path.window.is_tried(), is_tried);
-        }
-    }
-
-    /// Ten flows with four datagrams each would have eighty in the next round.
-    #[test]
-    fn a_small_window_grows_by_a_datagram_in_a_round() {
-        let mut path = Path::new(4.0, f64::INFINITY, 0.0);
-        path.window.has_met_queue = true;
-        let seen = Seen { acked: 4, queue: 0.0, ..Seen::NOTHING };
-        path.window.judge(&seen, 0.05, 4);
-        for _ in 0..6 {
-            let before = path.window.size();
-            path.window.on_sent(4, true);
-            path.window.judge(&seen, 0.05, 4);
-            assert!(path.window.size() <= before + 1.0, "{before} {}", path.window.size());
-        }
     }
 }
