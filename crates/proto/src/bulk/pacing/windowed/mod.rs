@@ -4,8 +4,8 @@
 //! It has no mode for links that vary, and no bound for what is lost of its own: all of that is in the
 //! window. Its pace is bounded by what has [`passed`], so that a short queue is not overrun. [`others`] is
 //! what it takes beside TCP. It takes the place of [`Delay`](super::delay::Delay) and what comes after it if
-//! it is asked for. A classic mark of ECN makes it smaller by [`DECREASE`]. What it is better and worse at
-//! is in docs/LEFT.md.
+//! it is asked for, but on a near path while nobody else is seen there. A classic mark of ECN makes it
+//! smaller by [`DECREASE`]. What it is better and worse at is in docs/LEFT.md.
 
 mod losses;
 mod others;
@@ -286,5 +286,26 @@ impl Windowed {
             delays.push(round);
         }
         (delays.least, (delays.longest - delays.least).max(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Over jitter that reorders, one late datagram was all that a round had seen: it was taken for a queue.
+    #[test]
+    fn a_single_late_datagram_is_no_queue() {
+        let rate = Rate::from_kbps(10_000);
+        let flow = Flow::new(rate, rate, 0);
+        let mut law =
+            Windowed::new(flow, rate, Span::from_millis(60), (0, 0), Bytes(1_228.0), false);
+        let mut lately = |ms: u16, least: f64, count: u32| {
+            law.delays = Delays { least, longest: 0.034, count };
+            law.lately(Span::from_millis(ms)).0
+        };
+        assert_eq!(lately(100, 0.001, 60), 0.001);
+        assert_eq!(lately(200, 0.034, 1), 0.001, "the round before counts, too");
+        assert_eq!(lately(300, 0.034, 60), 0.034, "sixty are a queue");
     }
 }

@@ -234,7 +234,7 @@ mod tests {
         // beside one that has as much of it.
         assert_eq!(drained(&mut others, 0.055), None);
         assert!(others.compete(70.0, (0.1, TRIP), true, || false).is_some(), "half of it");
-        assert_eq!(drained(&mut others, 0.01), None);
+        assert_eq!(drained(&mut others, 0.027), None, "all of it, and still a quarter stands");
         assert_eq!(others.compete(70.0, (0.1, TRIP), true, || false), None);
     }
 
