@@ -105,10 +105,10 @@ settings! {
         /// them can read all of the connection and forge it. For the analysis of captures, and nothing else.
         /// Default false.
         trace_secrets: bool = false, with_trace_secrets;
-        /// Whether long transfers are paced by the law of a window, which is a candidate for the present one.
-        /// Default false; true is for benches.
+        /// Whether long transfers are paced by the law of a window.
+        /// Default true; false is the law before, for benches.
         #[doc(hidden)]
-        paced_by_window: bool = false, with_window;
+        paced_by_window: bool = true, with_window;
         /// Datagrams after which the key is updated. Default and maximum 2^22; less is for tests.
         #[doc(hidden)]
         datagrams_per_key: u64 = MAX_DATAGRAMS_PER_KEY, with_datagrams_per_key;

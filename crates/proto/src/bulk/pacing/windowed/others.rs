@@ -21,6 +21,10 @@ const MIN_PART: f64 = 0.4;
 /// A flow that seems to have this part of a queue has all of it.
 const ALONE: f64 = 0.8;
 
+/// The window beside others begins at the one before, by as much larger as their queue makes the round trip
+/// longer, up to this: where the link has become slower, its own queue is longer still.
+const MAX_LONGER: f64 = 3.0;
+
 /// What a cut below the last one leaves of the window that was (RFC 9438, 4.7).
 const CONVERGENCE: f64 = 0.85;
 
@@ -106,11 +110,10 @@ impl Others {
         }
         let Drain { before, part, .. } = *drain;
         self.drain = None;
-        // One that this flow has filled becomes shorter by what it holds back; others' does not.
-        let left = match self.cubic {
-            Some(_) => (1.0 - ALONE * (1.0 - part)) * (trip + before) - trip,
-            None => DRAINED * before,
-        };
+        // One that this flow has filled becomes shorter by what it holds back, and of a long one more than a
+        // quarter is left; others' does not.
+        let own = (1.0 - ALONE * (1.0 - part)) * (trip + before) - trip;
+        let left = own.max(DRAINED * before);
         if least <= left.max(MIN_EMPTY / SECOND) {
             (self.failed, self.blamed, self.cubic) = (0, 0, None);
             return None;
@@ -122,7 +125,8 @@ impl Others {
             return None;
         }
         // As much as it had passes with their queue in as much longer a round trip.
-        let full = (self.before * (trip + before) / trip).max(size);
+        let longer = ((trip + before) / trip).min(MAX_LONGER);
+        let full = (self.before * longer).max(size);
         self.cubic = Some(Cubic::at(full));
         Some(full)
     }

@@ -56,10 +56,6 @@ const TRIAL_PART: f64 = 0.9;
 /// drops nothing.
 const EMPTY: f64 = 0.000_5;
 
-/// Once a queue was met, a window without one grows by this part in a round at most, but by a datagram at
-/// least: the small windows of a crowd would else double at once.
-const MAX_GROWN: f64 = 1.0 / 8.0;
-
 /// An excess above this is believed after [`TRIES`] trials, each at half of the window of the one before.
 const HEAVY: f64 = 0.15;
 const TRIES: u32 = 2;
@@ -363,10 +359,8 @@ impl Window {
         trial.met = (trial.met.0 + lost * seen.queue, trial.met.1 + lost);
         self.trial = Some(trial);
         let Some(is_lossy) = self.losses.goes_on(trial.excess) else {
-            let next = self.size + MIN_GROWTH * seen.acked as f64;
             return match queued {
                 Some(target) => self.follow(seen, trip, target).min(self.size),
-                None if self.was_short => next.min(trial.passed.max(self.size)),
                 None => self.size,
             };
         };
@@ -409,10 +403,7 @@ impl Window {
             return self.size;
         }
         let most = if self.has_met_queue { MAX_GROWTH } else { FIRST_GROWTH };
-        let added = growth * seen.acked as f64;
-        let added =
-            if self.has_met_queue { added.min((MAX_GROWN * self.size).max(1.0)) } else { added };
-        let next = self.size + added;
+        let next = self.size + growth * seen.acked as f64;
         let near = NEAR_FULL * self.full;
         if self.size < near && near < next {
             self.growth = MIN_GROWTH;

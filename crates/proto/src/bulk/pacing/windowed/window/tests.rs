@@ -167,18 +167,3 @@ fn a_cut_is_of_the_window_that_was_used() {
     assert!((80.0..82.0).contains(&cut(true)), "{}", cut(true));
     assert!((62.0..64.0).contains(&cut(false)), "of the 61 a round before: {}", cut(false));
 }
-
-/// Ten flows with four datagrams each would have eighty in the next round.
-#[test]
-fn a_small_window_grows_by_a_datagram_in_a_round() {
-    let mut path = Path::new(4.0, f64::INFINITY, 0.0);
-    path.window.has_met_queue = true;
-    let seen = Seen { acked: 4, queue: 0.0, ..Seen::NOTHING };
-    path.window.judge(&seen, 0.05, 4);
-    for _ in 0..6 {
-        let before = path.window.size();
-        path.window.on_sent(4, true);
-        path.window.judge(&seen, 0.05, 4);
-        assert!(path.window.size() <= before + 1.0, "{before} {}", path.window.size());
-    }
-}
