@@ -45,7 +45,7 @@ pub(crate) struct RandomArgs {
     #[arg(long, value_enum, default_value_t)]
     servers: ServersArg,
 
-    /// Just these: token, ticket, window, tcp_bbr, tcp_cubic; without it all but window.
+    /// Just these: token, ticket, tcp_bbr, tcp_cubic; without it all of them.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = sender)]
     senders: Vec<Sender>,
 
@@ -110,8 +110,7 @@ acks, duplicates
 bandwidth-delay products, three in ten with CoDel, at once or begun within 1 or 4 s; all clients at one \
 address
 By haulier/1 with a token and with a ticket, and by models of TCP BBR and CUBIC, with the handshake of TCP \
-and without TLS; each alone in the same cell. window is a token with a candidate for the law of long \
-transfers. There is no model of QUIC.
+and without TLS; each alone in the same cell. There is no model of QUIC.
 
 Columns of links: on which part a sender is first, or within a twentieth of the first; its time over the \
 physical limit, at the median and where a tenth and a twentieth of the links have more; joins without a \
@@ -133,10 +132,7 @@ Examples:
 impl RandomArgs {
     /// Who sends, each once, in the order of the library.
     pub(crate) fn senders(&self) -> Vec<Sender> {
-        let is_asked = |&sender: &Sender| match self.senders.is_empty() {
-            true => sender != Sender::Window,
-            false => self.senders.contains(&sender),
-        };
+        let is_asked = |sender: &Sender| self.senders.is_empty() || self.senders.contains(sender);
         Sender::ALL.into_iter().filter(is_asked).collect()
     }
 

@@ -35,11 +35,10 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(sender: Sender, block: Block, at: SocketAddr, seed: [u8; 32]) -> Self {
+    pub(super) fn new(block: Block, at: SocketAddr, seed: [u8; 32]) -> Self {
         let credentials =
             ServerCredentials::default().with_secret(secret()).with_token_key(token_key());
-        let connection =
-            connection(block.data().len() as u64).with_window(sender == Sender::Window);
+        let connection = connection(block.data().len() as u64);
         let config = ServerConfig::new(PROTOCOL_ID, credentials)
             .with_addresses(vec![at])
             .with_connection(connection);
@@ -128,7 +127,7 @@ impl Client {
         seed: [u8; 32],
     ) -> Self {
         let credentials = match sender {
-            Sender::Token | Sender::Window => Credentials::Token(token(at)),
+            Sender::Token => Credentials::Token(token(at)),
             _ => Credentials::Secret { secret: secret(), identity: None },
         };
         let config =

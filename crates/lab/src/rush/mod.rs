@@ -34,8 +34,6 @@ pub enum Sender {
     Token,
     /// haulier/1 with a ticket: three times what was received, until the client has answered.
     Ticket,
-    /// As with a token, with the candidate for the law of long transfers: a window.
-    Window,
     /// A model of TCP BBR.
     Bbr,
     /// A model of TCP CUBIC.
@@ -44,14 +42,13 @@ pub enum Sender {
 
 impl Sender {
     /// All of them: ours, then the others.
-    pub const ALL: [Self; 5] = [Self::Token, Self::Ticket, Self::Window, Self::Bbr, Self::Cubic];
+    pub const ALL: [Self; 4] = [Self::Token, Self::Ticket, Self::Bbr, Self::Cubic];
 
     /// Its name, in words joined by underscores.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Token => "token",
             Self::Ticket => "ticket",
-            Self::Window => "window",
             Self::Bbr => "tcp_bbr",
             Self::Cubic => "tcp_cubic",
         }
@@ -64,7 +61,7 @@ impl Sender {
 
     /// Whether it is haulier/1.
     pub const fn is_ours(self) -> bool {
-        matches!(self, Self::Token | Self::Ticket | Self::Window)
+        matches!(self, Self::Token | Self::Ticket)
     }
 }
 
@@ -204,7 +201,7 @@ impl Rush {
         }
         let add = |n: usize| {
             let seed = Rng::stream(seed, 1_000 + n as u64).key();
-            let host = Server::new(sender, block.clone(), server_at(n), seed);
+            let host = Server::new(block.clone(), server_at(n), seed);
             world.add(host, server_at(n), &nothing)
         };
         Serving::Haulier((0..count).map(add).collect())

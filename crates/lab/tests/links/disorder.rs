@@ -74,8 +74,8 @@ fn bunches_cost_little() {
 }
 
 /// Long blocks where each datagram is up to several round trips late: what is late is not lost, and the rate
-/// is found although trains cannot tell it. The slowest of five, in ms, and the bytes. With a ticket the window
-/// begins at what such a train told, and grows from there.
+/// is found although trains cannot tell it. The slowest of five, in ms, and the bytes. With a ticket the
+/// window begins at what such a train told, and grows from there.
 #[test]
 fn what_is_late_is_not_lost() {
     for (jitter_ms, bounds) in [(50, [1_750, 2_600]), (100, [2_600, 4_500]), (200, [6_100, 8_200])]

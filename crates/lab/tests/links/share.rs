@@ -146,8 +146,8 @@ fn loss_alone_does_not_slow_a_transfer() {
 }
 
 /// Half a minute of a long transfer alone, on links of every kind: what the link loses apart, it is busy, and
-/// its queue is some ms. A window grows past what the path holds by what it learns in a round trip: the longer
-/// that is, the longer is the queue until it has yielded.
+/// its queue is some ms. A window grows past what the path holds by what it learns in a round trip: the
+/// longer that is, the longer is the queue until it has yielded.
 #[test]
 fn a_long_transfer_alone_keeps_its_link_busy() {
     let mut failed = Vec::new();

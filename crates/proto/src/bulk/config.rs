@@ -27,8 +27,6 @@ pub(crate) struct SenderConfig {
     /// Bytes that wait for the receiver's program at most; 0 if that is not known.
     pub(crate) receive_buffer: u64,
     pub(crate) credit: Credit,
-    /// Long transfers are paced by a window.
-    pub(crate) paced_by_window: bool,
 }
 
 /// Counters.

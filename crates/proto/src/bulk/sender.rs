@@ -108,9 +108,7 @@ impl Sender {
             ),
             bottleneck: Bottleneck::new(known.rate, config.first_number).recalling(Bytes(queue)),
             loss: known.loss,
-            pacing: Pacing::new(floor, known.rate)
-                .at_least(known.is_least)
-                .by_window(config.paced_by_window),
+            pacing: Pacing::new(floor, known.rate).at_least(known.is_least),
             limit: Limit::new(config.max_rate_bps),
             delivered: Delivered::new(if is_own { known.proven } else { Proven::NOTHING }),
             recalled: (!is_own && known.rate.is_some()).then(recalled),
@@ -332,8 +330,7 @@ impl Sender {
 
     /// The peer reported a datagram, no older than `number`, that met a queue: as if a queue stood.
     pub(crate) fn on_congestion_mark(&mut self, number: u64) {
-        let queue = self.queue();
-        self.pacing.on_congestion_mark(self.now, number, &queue);
+        self.pacing.on_congestion_mark(self.now, number);
         self.trains.stop();
     }
 
@@ -390,9 +387,7 @@ impl Sender {
             }
         }
         pacing.follow(self.config.urgency, is_long, bottleneck.rate());
-        if let Some(rate) = found {
-            pacing.settle(rate);
-        } else if let Some(rate) = bottleneck.rate().filter(|_| bottleneck.is_clear()) {
+        if let Some(rate) = bottleneck.rate().filter(|_| found.is_none() && bottleneck.is_clear()) {
             pacing.learn(rate);
         }
         for sample in bottleneck.newest(count) {

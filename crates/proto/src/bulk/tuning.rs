@@ -1,20 +1,18 @@
 //! Every tuning constant of the sender, with its unit and reason. `docs/SENDER.md` says what they do
 //! together and refers to them by name.
 //!
-//! Most values were found on the grid of links (`haulier bench grid`); those of [`delay`], [`beside_tcp`]
-//! and [`beside_game`] in the sharing tests. Changing any of them changes the grid's snapshot.
+//! Most values were found on the grid of links (`haulier bench grid`); those of [`beside_game`] in the
+//! sharing tests. Changing any of them changes the grid's snapshot.
 
 use super::units::{Bytes, Rate, Span};
 
 mod game;
 mod long;
 pub(super) mod near;
-mod unsteady;
 pub(super) mod upward;
 
 pub(super) use game::{beside_game, policer};
-pub(super) use long::{beside_tcp, delay, start, usual};
-pub(super) use unsteady::{varied, varying};
+pub(super) use long::{delay, start};
 
 /// The interval at which slices are sent, as a batch.
 pub(super) const TICK: core::time::Duration = core::time::Duration::from_millis(1);
@@ -216,28 +214,17 @@ pub(super) mod flow {
     /// more leaves the link idle.
     pub(crate) const DECREASE: f64 = 0.1;
 
-    /// A round lasts a round trip, but at least 20 datagrams at 10 Mbit/s, and not so long that flows with
-    /// a long round trip fall behind.
+    /// The least round trip that a law reckons with: 20 datagrams at 10 Mbit/s.
     pub(crate) const MIN_ROUND: Span = Span::from_millis(20);
-    pub(crate) const MAX_ROUND: Span = Span::from_millis(100);
 
     /// Datagrams after which the losses at the floor are judged, and the share above which it is lowered.
     pub(crate) const FLOOR_WINDOW: u32 = 32;
     pub(crate) const FLOOR_LOSS: f64 = 0.1;
 
-    /// Arrivals at the end of a round whose smallest delay says where the queue is by then.
-    pub(crate) const LATE: usize = 8;
-
-    /// The minimum arrivals in a round: among fewer, jitter may hide a standing queue.
-    pub(crate) const MIN_ARRIVALS: usize = 4;
-
     /// Where datagrams are held up for longer than that, a round lasts so many times as long as they are, and
     /// has so many arrivals: half as many change the rate by a tenth for nothing.
     pub(crate) const DISORDERED_ROUND: f64 = 2.0;
     pub(crate) const DISORDERED_ARRIVALS: usize = 12;
-
-    /// A flow that uses a smaller fraction of its rate is limited by its data, and does not grow.
-    pub(crate) const USED: f64 = 0.7;
 
     /// The maximum further reduction for a round trip after a decrease, which drains the flow's part of the
     /// queue.

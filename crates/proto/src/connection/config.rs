@@ -105,10 +105,6 @@ settings! {
         /// them can read all of the connection and forge it. For the analysis of captures, and nothing else.
         /// Default false.
         trace_secrets: bool = false, with_trace_secrets;
-        /// Whether long transfers are paced by the law of a window.
-        /// Default true; false is the law before, for benches.
-        #[doc(hidden)]
-        paced_by_window: bool = true, with_window;
         /// Datagrams after which the key is updated. Default and maximum 2^22; less is for tests.
         #[doc(hidden)]
         datagrams_per_key: u64 = MAX_DATAGRAMS_PER_KEY, with_datagrams_per_key;
@@ -274,7 +270,6 @@ impl ConnectionConfig {
             idle_timeout_ms: u32::try_from(idle_timeout.as_millis()).unwrap_or(u32::MAX),
             min_block_rate_bps: self.min_block_rate_bps,
             max_queued_blocks: self.max_queued_blocks,
-            paced_by_window: self.paced_by_window,
         }
     }
 

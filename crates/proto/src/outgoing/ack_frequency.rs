@@ -32,7 +32,7 @@ const BELIEVED: u32 = 128;
 /// the third is few.
 const MISSING_PERCENT: (u32, u32, u32) = (8, 25, 1);
 
-/// For a sender that waits for acks. A step halves what they take of the way up. If after [`BELIEVED`]
+/// A step halves what they take of the way up. If after [`BELIEVED`]
 /// numbers half as many as before it are missing, and not twice as many, they get lost for another reason,
 /// and come as often as before the step. More than this percent beyond that is news.
 const HELPS: u64 = 2;
@@ -112,9 +112,8 @@ impl AckFrequency {
         Self { asked, is_lost: false, steps: 0, judged, before: 0, usual: 0 }
     }
 
-    /// These datagrams of the peer have arrived. Where many are missing, fewer are wanted; if the sender
-    /// `waits` for acks, only if that helps.
-    pub(super) fn judge(&mut self, heard: Heard, waits: bool) {
+    /// These datagrams of the peer have arrived. Where many are missing, fewer are wanted, if that helps.
+    pub(super) fn judge(&mut self, heard: Heard) {
         // They wrap with the counts.
         let low = |count: u64| u32::try_from(count & u64::from(u32::MAX)).unwrap_or_default();
         let (next, received) = (low(heard.next), low(heard.received));
@@ -126,7 +125,7 @@ impl AckFrequency {
         let missing = u64::from(numbers - arrived) * 100 / u64::from(numbers);
         let (some, many, few) = MISSING_PERCENT;
         let before = u64::from(self.before);
-        let is_worse = !waits || self.steps == 0 || missing > WORSE * before;
+        let is_worse = self.steps == 0 || missing > WORSE * before;
         if numbers < BELIEVED && !is_worse {
             return;
         }
@@ -208,7 +207,7 @@ mod tests {
     /// Of 32 datagrams of the peer so many are missing.
     fn lose(frequency: &mut AckFrequency, heard: &mut Heard, missing: u64) {
         (heard.next, heard.received) = (heard.next + 32, heard.received + 32 - missing);
-        frequency.judge(*heard, false);
+        frequency.judge(*heard);
     }
 
     #[test]
@@ -238,7 +237,7 @@ mod tests {
         let (mut frequency, mut heard) = (AckFrequency::new(), Heard::default());
         let mut lose = |missing| {
             (heard.next, heard.received) = (heard.next + 32, heard.received + 32 - missing);
-            frequency.judge(heard, true);
+            frequency.judge(heard);
             frequency.steps
         };
         let thinned = (0..200).filter(|round| lose([11, 9, 10][round % 3]) > 0);

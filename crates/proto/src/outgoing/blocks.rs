@@ -46,7 +46,6 @@ pub(crate) struct OutgoingConfig {
     pub(crate) idle_timeout_ms: u32,
     pub(crate) min_block_rate_bps: u64,
     pub(crate) max_queued_blocks: usize,
-    pub(crate) paced_by_window: bool,
 }
 
 /// What the peer's hello or welcome says.
@@ -235,7 +234,6 @@ impl OutgoingBlocks {
             has_repair: self.peer.has_repair,
             receive_buffer: self.peer.receive_buffer,
             credit: self.credit,
-            paced_by_window: self.config.paced_by_window,
         };
         let mut sender = Sender::new(now, config, self.known.discounted(now));
         if let Some(rtt) = self.rtt {

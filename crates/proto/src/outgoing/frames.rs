@@ -186,7 +186,7 @@ impl OutgoingBlocks {
     /// the peer.
     pub(crate) fn ack_frequency_due(&mut self, in_flight: u64, heard: Heard) -> Option<Wanted> {
         self.sender.as_ref()?;
-        self.ack_frequency.judge(heard, self.config.paced_by_window);
+        self.ack_frequency.judge(heard);
         self.ack_frequency.due(in_flight, self.rtt)
     }
 

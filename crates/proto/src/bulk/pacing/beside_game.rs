@@ -12,9 +12,9 @@ use super::super::tuning::near::NEAR;
 use super::super::tuning::rate_finder::MIN_TRAIN;
 use super::super::tuning::{FULL_PACKET, trains};
 use super::super::units::{Bytes, Rate, Span};
-use super::delay::target;
 use super::flow::{Flow, Round};
 use super::policer::{Finding, Policer};
+use super::start::target;
 use crate::Instant;
 
 /// A flow that builds no queue.

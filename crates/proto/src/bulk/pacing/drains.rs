@@ -30,15 +30,14 @@ impl Drains {
         self.empty_at = self.empty_at.max(sent);
     }
 
-    /// Whether it is time to drain. A queue that was empty since need not be drained, unless that
-    /// `is_needed`.
-    pub(super) fn poll(&mut self, now: Span, is_needed: bool) -> bool {
+    /// Whether it is time to drain. A queue that was empty since need not be drained.
+    pub(super) fn poll(&mut self, now: Span) -> bool {
         if now < self.next_at {
             return false;
         }
         let passed = (now - self.next_at) / DRAIN_AFTER;
         self.next_at += libm::floor(passed + 1.0) * DRAIN_AFTER;
-        is_needed || now - self.empty_at > DRAIN_AFTER / 2.0
+        now - self.empty_at > DRAIN_AFTER / 2.0
     }
 }
 
@@ -56,7 +55,7 @@ mod tests {
             if empties(ms) {
                 drains.on_empty(now, Span::ZERO);
             }
-            if drains.poll(now, false) {
+            if drains.poll(now) {
                 at.push(ms);
             }
         }

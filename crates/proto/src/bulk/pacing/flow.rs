@@ -1,17 +1,14 @@
 //! The rate that a law has set, and the measurements of datagrams sent at that rate.
 //!
-//! Each law of long transfers and of those beside a game ([`Delay`](super::delay::Delay) and others) has one
-//! flow: it judges a round, and sets the rate. The invariant: a round contains only datagrams sent at the
-//! rate being judged.
+//! Each law but a guess has one flow. The start of a transfer and the law beside a game judge its rounds; a
+//! window only paces by it. The invariant: a round contains only datagrams sent at the rate being judged.
 
 use super::super::samples::Sample;
 use super::super::tuning::FULL_PACKET;
 use super::super::tuning::beside_game::{RISING, TAIL};
 use super::super::tuning::flow::{
-    DISORDERED_ARRIVALS, DISORDERED_ROUND, FLOOR_LOSS, FLOOR_WINDOW, LATE, MAX_DRAIN, MAX_ROUND,
-    MIN_ARRIVALS, MIN_ROUND,
+    DISORDERED_ARRIVALS, DISORDERED_ROUND, FLOOR_LOSS, FLOOR_WINDOW, MAX_DRAIN, MIN_ROUND,
 };
-use super::super::tuning::samples::TOGETHER;
 use super::super::units::{Bytes, Rate, Span};
 use super::model::Queue;
 use super::seen::Seen;
@@ -26,8 +23,6 @@ pub(super) struct Round {
     pub(super) arrivals: usize,
     pub(super) min_delay: Span,
     pub(super) max_delay: Span,
-    /// How many of them arrived at once with the one before.
-    together: u32,
     /// A router has marked one of them: its queue is too long, whatever their delay.
     pub(super) is_marked: bool,
     /// What became of the datagrams sent since the rate was changed.
@@ -35,9 +30,6 @@ pub(super) struct Round {
     /// The smallest delay of the newest one to four, and of the four before them.
     tail: Span,
     tail_before: Span,
-    /// The same of the newest eight, and the eight before them.
-    late: Span,
-    late_before: Span,
 }
 
 impl Round {
@@ -48,20 +40,15 @@ impl Round {
             arrivals: 1,
             min_delay: delay,
             max_delay: delay,
-            together: 0,
             is_marked,
             fates: Seen::new(),
             tail: delay,
             tail_before: Span::INFINITY,
-            late: delay,
-            late_before: Span::INFINITY,
         }
     }
 
     fn push(&mut self, sample: Sample, delay: Span) {
-        let before = self.last.replace(sample).or(self.first);
-        let is_together = before.is_some_and(|before| sample.at - before.at < TOGETHER);
-        self.together += u32::from(is_together);
+        self.last = Some(sample);
         self.arrivals += 1;
         self.min_delay = self.min_delay.min(delay);
         self.max_delay = self.max_delay.max(delay);
@@ -69,26 +56,11 @@ impl Round {
             (self.tail_before, self.tail) = (self.tail, delay);
         }
         self.tail = self.tail.min(delay);
-        if self.arrivals % LATE == 1 {
-            (self.late_before, self.late) = (self.late, delay);
-        }
-        self.late = self.late.min(delay);
-    }
-
-    /// The smallest queueing delay at the end of the round: of the newest eight to sixteen.
-    pub(super) const fn late_delay(&self) -> Span {
-        self.late.min(self.late_before)
     }
 
     /// The smallest queueing delay of the newest four to eight arrivals.
     pub(super) const fn newest_delay(&self) -> Span {
         self.tail.min(self.tail_before)
-    }
-
-    /// The part of them that arrived at once with the one before.
-    pub(super) fn held_up(&self) -> f64 {
-        f64::from(self.together)
-            / f64::from(u32::try_from(self.arrivals).unwrap_or(u32::MAX).max(1))
     }
 
     /// Whether the newest one to four arrivals were all later than the four before them: a queue begins.
@@ -114,9 +86,8 @@ pub(super) struct Flow {
     fresh_from: u64,
     /// Those before it were sent while the queue still drained; `None` while it does.
     drained_from: Option<u64>,
-    /// When the last datagram was sent, and until when less is sent so that the queue empties.
+    /// When the last datagram was sent.
     now: Span,
-    drains_until: Span,
     /// Datagrams before it do not count in `seen`.
     seen_from: u64,
     /// Datagrams overtake others that were sent so much earlier.
@@ -138,7 +109,6 @@ impl Flow {
             fresh_from: next,
             drained_from: None,
             now: Span::ZERO,
-            drains_until: Span::ZERO,
             seen_from: next,
             disorder: Span::ZERO,
             round: Round::default(),
@@ -167,10 +137,6 @@ impl Flow {
         self.disorder = disorder;
     }
 
-    pub(super) const fn disorder(&self) -> Span {
-        self.disorder
-    }
-
     /// Changes the rate. Only datagrams sent from now on are judged.
     pub(super) fn restart(&mut self, rate: Rate) {
         self.go_on(rate);
@@ -190,18 +156,6 @@ impl Flow {
     pub(super) const fn forget_losses(&mut self) {
         self.seen_from = self.next;
         self.seen = Seen::new();
-    }
-
-    /// Sends this part of the rate for this long.
-    pub(super) fn slow_for(&mut self, lasts: Span, part: f64) {
-        self.go_on(self.rate);
-        self.pace = (self.rate * part).max(self.floor.min(self.rate));
-        self.drains_until = self.now + lasts;
-    }
-
-    /// Until when less is sent.
-    pub(super) const fn drains_until(&self) -> Span {
-        self.drains_until
     }
 
     /// When the last datagram was sent.
@@ -230,9 +184,6 @@ impl Flow {
     /// A datagram was sent. Up to `catch_up` of delayed sending is made up for.
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, catch_up: Span) {
         (self.next, self.now) = (number + 1, now.into());
-        if self.now >= self.drains_until && self.drains_until > Span::ZERO {
-            (self.pace, self.drains_until) = (self.rate, Span::ZERO);
-        }
         self.paced_at = self.paced_at.max(Span::from(now) - catch_up) + bytes / self.pace;
     }
 
@@ -281,19 +232,12 @@ impl Flow {
         let Some(first) = self.round.first else {
             let fates = self.round.fates;
             self.round = Round { fates, ..Round::begin(sample, delay, self.round.is_marked) };
-            if self.drains_until == Span::ZERO {
-                self.pace = self.rate;
-            }
+            self.pace = self.rate;
             self.drained_from.get_or_insert(self.next);
             return None;
         };
         self.round.push(sample, delay);
         Some(sample.at - first.at)
-    }
-
-    /// Whether the round of a long transfer is complete, in time and arrivals.
-    pub(super) fn is_round(&self, lasts: Span, rtt: Span) -> bool {
-        self.is_judged(lasts, rtt.clamp(MIN_ROUND, MAX_ROUND), MIN_ARRIVALS)
     }
 
     /// Whether a round has lasted so long and has so many arrivals. Where datagrams are held up for longer
@@ -312,10 +256,5 @@ impl Flow {
             return self.rate;
         };
         (last.passed - first.passed) / (last.at - first.at).max(Span(1.0))
-    }
-
-    /// When the newest datagram of the round was sent.
-    pub(super) fn newest_sent(&self) -> Span {
-        self.round.last.or(self.round.first).map_or(Span::ZERO, |newest| newest.sent)
     }
 }

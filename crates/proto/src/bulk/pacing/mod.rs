@@ -1,19 +1,14 @@
-//! Pacing of slices: six laws, of which one applies at a time.
+//! Pacing of slices: four laws, of which one applies at a time.
 //!
 //! Without a known rate an initial guess is used ([`blind`]), with one the modelled queue of the
-//! bottleneck ([`model`]). A long transfer takes a share of the link ([`delay`]), or of a queue that
-//! others fill ([`beside_tcp`]), or follows a link that changes its own rate ([`varying`]). Beside a game a
-//! transfer uses what the game leaves ([`beside_game`]). A candidate for all laws of long transfers is
-//! [`windowed`]. Each law is a variant with its own state, and this file selects it. Those with a rate of
-//! their own have a [`flow`], which takes arrivals and fates and decides when the next slice may be sent; the
-//! law judges its rounds and sets its rate. Another law can replace [`delay`] without a change outside this
-//! directory but for its constants in `tuning`.
+//! bottleneck ([`model`]). A long transfer is paced by a window ([`windowed`]). Beside a game a transfer uses
+//! what the game leaves ([`beside_game`]). Each law is a variant with its own state, and this file selects
+//! it. All but the first have a [`flow`], which takes arrivals and fates and decides when the next slice may
+//! be sent.
 
 mod beside_game;
-mod beside_tcp;
 mod blind;
 mod cubic;
-mod delay;
 mod drains;
 mod flow;
 mod model;
@@ -23,9 +18,6 @@ mod seen;
 mod start;
 #[cfg(test)]
 mod tests;
-mod usual;
-mod varied;
-mod varying;
 mod windowed;
 
 use alloc::boxed::Box;
@@ -34,15 +26,11 @@ pub(crate) use blind::Blind;
 pub(crate) use model::Queue;
 
 use self::beside_game::BesideGame;
-use self::beside_tcp::BesideTcp;
-use self::delay::Delay;
 use self::flow::Flow;
 use self::start::{Begin, Start};
-use self::varying::Varying;
 use self::windowed::Windowed;
 use super::samples::{BaseDelay, Sample};
 use super::tuning::flow::DECREASE;
-use super::tuning::varied::VARIES;
 use super::tuning::{FULL_PACKET, NEARLY_FULL, TICK};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
@@ -55,25 +43,10 @@ enum Law {
     Blind(Blind),
     /// The modelled queue.
     Model(Box<Start>),
-    /// A long transfer beside others that yield as well.
-    Delay(Box<Delay>),
-    /// A long transfer beside others that fill the queue.
-    BesideTcp(Box<BesideTcp>),
-    /// A long transfer on a link that changes its own rate.
-    Varying(Box<Varying>),
-    /// A long transfer by the law of a window, if that is asked for.
+    /// A long transfer.
     Windowed(Box<Windowed>),
     /// A transfer beside a game.
     BesideGame(Box<BesideGame>),
-}
-
-/// A mark in the start of a transfer, and the queue that it was for.
-#[derive(Clone, Copy, Debug)]
-struct Marked {
-    /// The number after the last datagram sent when it was heard of: those before say nothing new.
-    before: u64,
-    backlog: Span,
-    rtt: Span,
 }
 
 /// The current law, and the state that all of them share.
@@ -92,13 +65,13 @@ pub(crate) struct Pacing {
     /// makes up for nothing from before.
     next: u64,
     sent_at: Instant,
-    /// A router has marked a datagram before there was a rate of its own.
-    marked: Option<Marked>,
+    /// A router has marked a datagram before there was a rate of its own: the number after the last datagram
+    /// sent when it was heard of, for those before say nothing new.
+    marked: Option<u64>,
     /// The first datagram sent at the transfer's own rate.
     own_from: u64,
-    /// Long transfers are paced by a window; the datagrams in flight, those with a slice, the minimum round
-    /// trip, and by how much later than that fates are heard.
-    has_window: bool,
+    /// The datagrams in flight, those with a slice, the minimum round trip, and by how much later than that
+    /// fates are heard.
     in_flight: (u32, u32),
     rtt: Span,
     later: Span,
@@ -122,7 +95,6 @@ impl Pacing {
             sent_at: Instant::ZERO,
             marked: None,
             own_from: u64::MAX,
-            has_window: false,
             in_flight: (0, 0),
             rtt: Span::ZERO,
             later: Span::ZERO,
@@ -136,12 +108,6 @@ impl Pacing {
     /// Sets whether the known rate is what was used beside a game, and no more.
     pub(crate) const fn at_least(mut self, is_least: bool) -> Self {
         self.is_least = is_least;
-        self
-    }
-
-    /// Sets whether long transfers are paced by a window.
-    pub(crate) const fn by_window(mut self, has_window: bool) -> Self {
-        self.has_window = has_window;
         self
     }
 
@@ -230,17 +196,12 @@ impl Pacing {
         let Law::Model(start) = &self.law else { return };
         let begin = start.begin(rate);
         // A near path holds less than one tick sends: a window cannot pace it.
-        let is_near = self.has_window && self.sent_at != Instant::ZERO;
+        let is_near = self.sent_at != Instant::ZERO;
         let is_modelled = is_near && matches!(begin, Begin::Alone { .. });
         if is_long && !is_modelled || self.marked.is_some() || start.is_crowded() {
             let mut flow = start.flow.clone();
             flow.begin(self.sent_at);
-            let mut law = self.begin(flow, rate, begin, start.arrived());
-            if let (Law::Delay(law), Some(Marked { backlog, rtt, .. })) = (&mut law, self.marked) {
-                law.flow.restart(rate * (1.0 - DECREASE));
-                law.flow.drain(backlog, rtt);
-            }
-            self.law = law;
+            self.law = self.begin(flow, rate, begin, start.arrived());
             self.own_from = self.next;
         }
     }
@@ -248,9 +209,6 @@ impl Pacing {
     /// A long transfer begins on a link that is known to have this rate. Where losses alone show others, a
     /// window begins with the rate that `arrived`: the losses may be the path's own.
     fn begin(&self, mut flow: Flow, rate: Rate, begin: Begin, arrived: Option<Rate>) -> Law {
-        if !self.has_window {
-            return Law::Delay(Box::new(Delay::begin(flow, rate, begin)));
-        }
         let share = match begin {
             Begin::Alone { .. } => rate,
             Begin::Beside(share) => share,
@@ -264,20 +222,11 @@ impl Pacing {
         Law::Windowed(Box::new(law))
     }
 
-    /// This was found to be the link's rate, after more was tried.
-    pub(crate) fn settle(&mut self, rate: Rate) {
-        if let Law::Delay(delay) = &mut self.law {
-            delay.settle(rate);
-        }
-    }
-
     /// The link is known to have this rate.
     pub(crate) fn learn(&mut self, known: Rate) {
         let packet = self.full + NEARLY_FULL;
-        match &mut self.law {
-            Law::Delay(law) => law.learn(known, packet),
-            Law::Windowed(law) => law.learn(known, packet),
-            _ => {}
+        if let Law::Windowed(law) = &mut self.law {
+            law.learn(known, packet);
         }
     }
 
@@ -331,9 +280,6 @@ impl Pacing {
                 blind.is_early(now, queue.lateness_at(blind.rate())).then(|| now + TICK)
             }
             Law::Model(_) => queue.opens_at(now),
-            Law::Varying(law) if law.is_full(self.next, self.full + NEARLY_FULL) => {
-                Some(now + TICK)
-            }
             _ => self.flow().and_then(|flow| flow.opens_at(now, queue)),
         }
     }
@@ -365,17 +311,6 @@ impl Pacing {
                 start.flow.on_sent(now, number, bytes, Span::ZERO);
                 start.is_framed |= queue.late > Span::from(TICK);
             }
-            Law::Delay(law) => {
-                law.flow.on_sent(now, number, bytes, catch_up(&law.flow, queue));
-                law.on_sent(queue.rtt, queue.late > Span::from(TICK));
-            }
-            Law::BesideTcp(law) => {
-                law.flow.on_sent(now, number, bytes, catch_up(&law.flow, queue));
-                law.on_sent(queue.rtt);
-            }
-            Law::Varying(law) => {
-                law.flow.on_sent(now, number, bytes, catch_up(&law.flow, queue));
-            }
             Law::Windowed(law) => law.on_sent(now, number, bytes, queue),
             Law::BesideGame(game) => game.on_sent(now, number, bytes),
         }
@@ -388,10 +323,8 @@ impl Pacing {
 
     /// The fate of a datagram is settled.
     pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool, rtt: Span) {
-        match &mut self.law {
-            Law::Varying(law) => law.on_settled(number),
-            Law::Windowed(law) => law.on_settled(number, is_lost),
-            _ => {}
+        if let Law::Windowed(law) = &mut self.law {
+            law.on_settled(number, is_lost);
         }
         let next = self.next;
         if let Law::Blind(blind) = &mut self.law {
@@ -428,52 +361,15 @@ impl Pacing {
         let delay = self.base.get().map_or(Span::ZERO, |base| sample.delay - base);
         let fell = (before - sample.delay).max(Span::ZERO);
         let packet = self.full + NEARLY_FULL;
-        match &mut self.law {
-            Law::Delay(law) => law.on_delay(sample.sent, delay, fell),
-            Law::BesideTcp(law) => law.on_delay(sample.sent, delay, fell),
-            Law::Windowed(law) => law.on_delay(now.into(), sample, delay, fell, packet),
-            _ => {}
+        if let Law::Windowed(law) = &mut self.law {
+            law.on_delay(now.into(), sample, delay, fell, packet);
         }
-        self.follow_link(now, sample, delay, fell, rtt);
         let Some(lasts) = self.flow_mut().and_then(|flow| flow.on_arrival(*sample, delay)) else {
             return;
         };
-        let next = match &mut self.law {
-            Law::Delay(law) if law.is_round(lasts, rtt) => law
-                .judge(rtt)
-                .map(|rate| Law::BesideTcp(Box::new(BesideTcp::new(law, rate, delay, rtt)))),
-            Law::BesideTcp(law) if law.is_round(lasts, rtt) => {
-                law.judge(rtt).map(|rate| Law::Delay(Box::new(Delay::after(law, rate))))
-            }
-            Law::Model(start) if start.is_round(lasts, rtt) => {
-                start.judge();
-                None
-            }
-            Law::BesideGame(law) if law.is_round(lasts, rtt) => {
-                law.judge(sample.at, rtt);
-                None
-            }
-            _ => None,
-        };
-        if let Some(law) = next {
-            self.law = law;
-        }
-    }
-
-    /// Changes the law where the link begins or ends to change its own rate.
-    fn follow_link(&mut self, now: Instant, sample: &Sample, delay: Span, fell: Span, rtt: Span) {
         match &mut self.law {
-            Law::Delay(law) => {
-                law.varied.on_arrival(sample, delay);
-                if law.varied.amount() > VARIES {
-                    self.law = Law::Varying(Box::new(Varying::new(law, sample, rtt)));
-                }
-            }
-            Law::Varying(law) => {
-                if let Some(rate) = law.on_arrival(now.into(), sample, delay, fell) {
-                    self.law = Law::Delay(Box::new(Delay::after_variation(law, rate)));
-                }
-            }
+            Law::Model(start) if start.is_round(lasts, rtt) => start.judge(),
+            Law::BesideGame(law) if law.is_round(lasts, rtt) => law.judge(sample.at, rtt),
             _ => {}
         }
     }
@@ -481,8 +377,8 @@ impl Pacing {
     /// A datagram, no older than `number`, was marked by a router whose queue is too long. It ends the start
     /// of a transfer, in which the queue is filled on purpose: from then on it has a rate of its own, which
     /// is reduced, and a guess is halved once a round trip until there is one.
-    pub(crate) fn on_congestion_mark(&mut self, now: Instant, number: u64, queue: &Queue) {
-        let is_news = self.marked.is_none_or(|marked| number >= marked.before);
+    pub(crate) fn on_congestion_mark(&mut self, now: Instant, number: u64) {
+        let is_news = self.marked.is_none_or(|before| number >= before);
         match &mut self.law {
             Law::Blind(blind) if is_news => blind.on_mark(now),
             Law::Blind(_) | Law::Model(_) => {}
@@ -490,8 +386,7 @@ impl Pacing {
             _ => return self.flow_mut().map_or((), |flow| flow.on_mark(number)),
         }
         if is_news {
-            let backlog = queue.backlog(now);
-            self.marked = Some(Marked { before: self.next, backlog, rtt: queue.rtt });
+            self.marked = Some(self.next);
         }
     }
 
@@ -499,9 +394,6 @@ impl Pacing {
         match &self.law {
             Law::Blind(_) => None,
             Law::Model(start) => Some(&start.flow),
-            Law::Delay(law) => Some(&law.flow),
-            Law::BesideTcp(law) => Some(&law.flow),
-            Law::Varying(law) => Some(&law.flow),
             Law::Windowed(law) => Some(&law.flow),
             Law::BesideGame(law) => Some(&law.flow),
         }
@@ -511,16 +403,8 @@ impl Pacing {
         match &mut self.law {
             Law::Blind(_) => None,
             Law::Model(start) => Some(&mut start.flow),
-            Law::Delay(law) => Some(&mut law.flow),
-            Law::BesideTcp(law) => Some(&mut law.flow),
-            Law::Varying(law) => Some(&mut law.flow),
             Law::Windowed(law) => Some(&mut law.flow),
             Law::BesideGame(law) => Some(&mut law.flow),
         }
     }
-}
-
-/// What is made up for when a flow is late.
-fn catch_up(flow: &Flow, queue: &Queue) -> Span {
-    queue.catch_up_at(flow.pace()) + queue.lateness_at(flow.pace())
 }

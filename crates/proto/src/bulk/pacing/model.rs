@@ -63,11 +63,6 @@ impl Queue {
         Some(rate * if self.is_measured { 1.0 } else { 1.0 - UNCONFIRMED_REDUCTION * bdp })
     }
 
-    /// How long the queue takes to drain.
-    pub(super) fn backlog(&self, now: Instant) -> Span {
-        (self.idle_at - now.into()).max(Span::ZERO)
-    }
-
     /// The lateness that may be made up for at this rate: what is sent for it must fit the queue, beside the
     /// usual backlog.
     pub(crate) fn lateness_at(&self, rate: Rate) -> Span {

@@ -4,13 +4,20 @@
 //! from the first round trip on, as in a law of long transfers. Where that is clearly less, the transfer
 //! takes a rate of its own at once: a part of what was delivered, from which it comes to its share.
 
+use libm::sqrt;
+
+use super::super::tuning::delay::{MIN_ROOT, MIN_TARGET, REFERENCE, TARGET};
 use super::super::tuning::flow::MIN_ROUND;
 use super::super::tuning::start::{
     ALONE, CROWDED, LOSSY, LOSSY_ALONE, MIN_ARRIVALS, MIN_FATES, PART, ROUNDS, SURE,
 };
 use super::super::units::{Rate, Span};
-use super::delay::target;
 use super::flow::Flow;
+
+/// The queueing delay at which flows of this rate neither grow nor yield: the larger of two accepts less.
+pub(super) fn target(rate: Rate) -> Span {
+    MIN_TARGET + TARGET / sqrt(rate / REFERENCE).max(MIN_ROOT)
+}
 
 /// How a transfer begins with a rate of its own.
 #[derive(Clone, Copy, Debug, PartialEq)]

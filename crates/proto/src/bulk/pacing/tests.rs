@@ -30,17 +30,15 @@ struct Transfer {
 impl Transfer {
     fn new(urgency: Urgency, rate: Rate) -> Self {
         let mut pacing = Pacing::new(FLOOR, None);
+        pacing.set_in_flight((0, 0), Span::from_millis(50), Span::ZERO);
         // An infinite rate is none that is known.
         pacing.follow(urgency, true, Some(rate).filter(|rate| rate.is_finite()));
         Self { pacing, number: 0, passed: Bytes::ZERO, feedback: VecDeque::new() }
     }
 
-    /// A transfer that is paced by a window.
-    fn windowed(rate: Rate) -> Self {
-        let mut pacing = Pacing::new(FLOOR, None).by_window(true);
-        pacing.set_in_flight((0, 0), Span::from_millis(50), Span::ZERO);
-        pacing.follow(Urgency::LoadScreen, true, Some(rate));
-        Self { pacing, number: 0, passed: Bytes::ZERO, feedback: VecDeque::new() }
+    /// A long transfer.
+    fn loading(rate: Rate) -> Self {
+        Self::new(Urgency::LoadScreen, rate)
     }
 
     fn step(&mut self, now: Span, link: &mut Link) {
@@ -50,7 +48,7 @@ impl Transfer {
             self.feedback.pop_front();
             self.note_in_flight();
             if is_marked {
-                self.pacing.on_congestion_mark(now.instant(), sample.number, &queue());
+                self.pacing.on_congestion_mark(now.instant(), sample.number);
             }
             self.pacing.on_settled(sample.number, is_lost, 2.0 * link.delay);
             if !is_lost {
@@ -114,7 +112,7 @@ fn link() -> Link {
 
 #[test]
 fn two_flows_with_unequal_rates_converge() {
-    let mut transfers = [1.2, 0.2].map(|part| Transfer::new(Urgency::LoadScreen, part * Rate(1.0)));
+    let mut transfers = [1.2, 0.2].map(|part| Transfer::loading(part * Rate(1.0)));
     run(&mut transfers, &mut link(), 1..15_000);
     let [a, b] = transfers.map(|mut transfer| transfer.share());
     assert!((0.5..2.0).contains(&(a / b)), "{a} {b}");
@@ -123,7 +121,7 @@ fn two_flows_with_unequal_rates_converge() {
 
 #[test]
 fn the_rate_follows_a_link_that_halves() {
-    let mut transfers = [Transfer::new(Urgency::LoadScreen, REFERENCE)];
+    let mut transfers = [Transfer::loading(REFERENCE)];
     let mut link = link();
     run(&mut transfers, &mut link, 1..2_000);
     link.rate = link.rate / 2.0;
@@ -134,7 +132,7 @@ fn the_rate_follows_a_link_that_halves() {
 
 #[test]
 fn losses_alone_do_not_reduce_the_rate() {
-    let mut transfers = [Transfer::new(Urgency::LoadScreen, REFERENCE)];
+    let mut transfers = [Transfer::loading(REFERENCE)];
     run(&mut transfers, &mut Link { loss_interval: 5, ..link() }, 1..5_000);
     let share = transfers[0].share();
     assert!(share > 0.85, "{share}");
@@ -148,32 +146,12 @@ fn beside_a_game_three_tenths_of_the_link_stay_free() {
     assert!((0.6..0.8).contains(&share), "{share}");
 }
 
-/// Others fill the queue, and take whatever this flow yields. It switches to the TCP-like law and restores
-/// its rate.
-#[test]
-fn a_queue_that_never_empties_selects_the_tcp_law() {
-    let mut transfers = [Transfer::new(Urgency::LoadScreen, REFERENCE)];
-    let mut link = link();
-    run(&mut transfers, &mut link, 1..1_000);
-    for ms in 1_000..8_000 {
-        let now = Span::from_millis(ms);
-        link.idle_at = link.idle_at.max(now + Span::from_millis(60));
-        transfers[0].step(now, &mut link);
-    }
-    assert!(matches!(transfers[0].pacing.law, Law::BesideTcp(_)), "{:?}", transfers[0].pacing.law);
-    link.rate = 10.0 * REFERENCE;
-    run(&mut transfers, &mut link, 8_000..12_000);
-    assert!(matches!(transfers[0].pacing.law, Law::Delay(_)), "the others are gone");
-}
-
 /// A router marks what meets more than 3 ms of queue, a fraction of the delay that the law accepts.
 #[test]
 fn a_mark_counts_as_a_queue_above_the_target() {
     let mut law = [None, Some(Span::from_millis(3))].map(|threshold| {
-        let (mut transfer, mut link) = (
-            Transfer::new(Urgency::LoadScreen, REFERENCE),
-            Link { mark_above: threshold, ..link() },
-        );
+        let (mut transfer, mut link) =
+            (Transfer::loading(REFERENCE), Link { mark_above: threshold, ..link() });
         run(core::slice::from_mut(&mut transfer), &mut link, 1..2_000);
         let mut longest = Span::ZERO;
         for ms in 2_000..6_000 {
@@ -181,7 +159,7 @@ fn a_mark_counts_as_a_queue_above_the_target() {
             transfer.step(now, &mut link);
             longest = longest.max(link.idle_at - now);
         }
-        assert!(matches!(transfer.pacing.law, Law::Delay(_)), "{:?}", transfer.pacing.law);
+        assert!(matches!(transfer.pacing.law, Law::Windowed(_)), "{:?}", transfer.pacing.law);
         (longest, transfer.share())
     });
     let [(plain, _), (marked, share)] = &mut law;
@@ -192,7 +170,7 @@ fn a_mark_counts_as_a_queue_above_the_target() {
 /// What was sent before the rate was reduced is marked too, and is no reason to reduce it again.
 #[test]
 fn a_mark_of_the_rate_before_is_old_news() {
-    let mut transfer = Transfer::new(Urgency::LoadScreen, REFERENCE);
+    let mut transfer = Transfer::loading(REFERENCE);
     run(core::slice::from_mut(&mut transfer), &mut link(), 1..500);
     let reduced_at = transfer.number;
     let flow = transfer.pacing.flow_mut().unwrap();
@@ -217,7 +195,7 @@ fn each_law_applies_in_its_phase() {
     pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
     assert!(pacing.is_modelled() && !pacing.has_own_rate());
     pacing.follow(Urgency::LoadScreen, true, Some(REFERENCE));
-    assert!(matches!(pacing.law, Law::Delay(_)) && pacing.has_own_rate());
+    assert!(matches!(pacing.law, Law::Windowed(_)) && pacing.has_own_rate());
     pacing.follow(Urgency::DuringPlay, true, Some(REFERENCE));
     assert!(matches!(pacing.law, Law::BesideGame(_)));
     pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
@@ -227,24 +205,9 @@ fn each_law_applies_in_its_phase() {
 
 #[test]
 fn the_rate_stays_above_the_floor() {
-    let mut transfer = Transfer::new(Urgency::LoadScreen, Rate(1.0));
+    let mut transfer = Transfer::loading(Rate(1.0));
     transfer.pacing.flow_mut().unwrap().restart(Rate::ZERO);
     assert_eq!(transfer.pacing.rate(&queue()), Some(FLOOR));
-}
-
-#[test]
-fn a_fast_link_is_learned_once_and_what_was_given_way_to_is_not_taken_back() {
-    let link = |share: f64| Transfer::new(Urgency::LoadScreen, share * REFERENCE);
-    let mut fast = link(100.0);
-    let is_at = |transfer: &mut Transfer, share: f64| (transfer.share() / share - 1.0).abs() < 1e-6;
-    fast.pacing.learn(400.0 * REFERENCE);
-    assert!(is_at(&mut fast, 400.0));
-    fast.pacing.flow_mut().unwrap().restart(100.0 * REFERENCE);
-    fast.pacing.learn(420.0 * REFERENCE);
-    assert!(is_at(&mut fast, 100.0));
-    let mut slow = link(1.0);
-    slow.pacing.learn(4.0 * REFERENCE);
-    assert!(is_at(&mut slow, 1.0), "it grows by its law");
 }
 
 /// At the floor three of ten are lost, and lower it, down to a packet a round trip. At a rate above it they
@@ -253,7 +216,7 @@ fn a_fast_link_is_learned_once_and_what_was_given_way_to_is_not_taken_back() {
 fn losses_at_the_floor_lower_it() {
     let rtt = Span::from_millis(200);
     let after = |rate: Rate, percent: u64| {
-        let mut transfer = Transfer::new(Urgency::LoadScreen, rate);
+        let mut transfer = Transfer::loading(rate);
         (0..1_000).for_each(|n| transfer.pacing.on_settled(n, n % 100 % 10 < percent / 10, rtt));
         let flow = transfer.pacing.flow_mut().unwrap();
         flow.restart(Rate::ZERO);
@@ -266,7 +229,7 @@ fn losses_at_the_floor_lower_it() {
 
 #[test]
 fn a_window_keeps_the_link_busy_and_its_queue_short() {
-    let (mut transfer, mut link) = (Transfer::windowed(REFERENCE), link());
+    let (mut transfer, mut link) = (Transfer::loading(REFERENCE), link());
     run(core::slice::from_mut(&mut transfer), &mut link, 1..2_000);
     let (begun, mut longest) = (transfer.number, Span::ZERO);
     for ms in 2_000..6_000 {
@@ -284,7 +247,7 @@ fn a_window_keeps_the_link_busy_and_its_queue_short() {
 /// The pace is bounded by the rate that has passed, and is tried beyond it as the window grows.
 #[test]
 fn a_window_follows_a_link_that_becomes_faster() {
-    let (mut transfer, mut link) = (Transfer::windowed(REFERENCE), link());
+    let (mut transfer, mut link) = (Transfer::loading(REFERENCE), link());
     run(core::slice::from_mut(&mut transfer), &mut link, 1..2_000);
     link.rate = 8.0 * REFERENCE;
     run(core::slice::from_mut(&mut transfer), &mut link, 2_000..4_000);
@@ -306,10 +269,10 @@ fn window_of(pacing: &mut Pacing) -> f64 {
 
 /// The window with which a transfer begins, after a mark or not, for callers that are this late in ms.
 fn first_window(is_marked: bool, late_ms: u16) -> f64 {
-    let mut pacing = Pacing::new(FLOOR, Some(REFERENCE)).by_window(true);
+    let mut pacing = Pacing::new(FLOOR, Some(REFERENCE));
     pacing.set_in_flight((0, 0), Span::from_millis(50), Span::from_millis(late_ms));
     if is_marked {
-        pacing.on_congestion_mark(Instant::from_millis(1), 1, &queue());
+        pacing.on_congestion_mark(Instant::from_millis(1), 1);
     }
     pacing.follow(Urgency::LoadScreen, true, Some(REFERENCE));
     window_of(&mut pacing)
@@ -333,7 +296,7 @@ fn a_window_begins_larger_for_late_callers() {
 #[test]
 fn a_near_path_is_left_to_the_modelled_queue() {
     for is_near in [false, true] {
-        let mut pacing = Pacing::new(FLOOR, None).by_window(true);
+        let mut pacing = Pacing::new(FLOOR, None);
         pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
         let mut queue = queue();
         queue.is_near = is_near;
@@ -347,7 +310,7 @@ fn a_near_path_is_left_to_the_modelled_queue() {
 /// arrived. Ten that joined half a second apart began with the whole link each, and dropped a tenth.
 #[test]
 fn a_window_beside_others_begins_with_a_share() {
-    let pacing = Pacing::new(FLOOR, None).by_window(true);
+    let pacing = Pacing::new(FLOOR, None);
     let [share, arrived] = [0.5, 0.8].map(|part| REFERENCE * part);
     for (begin, expected) in [(Begin::Beside(share), share), (Begin::Trial(share), arrived)] {
         let flow = Flow::new(REFERENCE, FLOOR, 0);
@@ -362,7 +325,7 @@ fn a_window_beside_others_begins_with_a_share() {
 #[test]
 fn a_window_stays_one_whatever_a_receiver_says() {
     for lie in [-1e12, -1e3, 0.0, 1e3, 1e12] {
-        let (mut transfer, mut link) = (Transfer::windowed(REFERENCE), link());
+        let (mut transfer, mut link) = (Transfer::loading(REFERENCE), link());
         for ms in 1..3_000 {
             for (nth, (_, sample, ..)) in transfer.feedback.iter_mut().enumerate() {
                 sample.delay += if nth % 3 == 0 { Span(lie) } else { Span::ZERO };
@@ -378,7 +341,7 @@ fn a_window_stays_one_whatever_a_receiver_says() {
 /// nothing for a while is used again.
 #[test]
 fn a_window_goes_on_after_everything_was_lost() {
-    let (mut transfer, mut link) = (Transfer::windowed(REFERENCE), link());
+    let (mut transfer, mut link) = (Transfer::loading(REFERENCE), link());
     run(core::slice::from_mut(&mut transfer), &mut link, 1..1_000);
     for feedback in &mut transfer.feedback {
         feedback.2 = true;
@@ -393,7 +356,7 @@ fn a_window_goes_on_after_everything_was_lost() {
 #[test]
 fn a_window_learns_a_fast_link_in_steps() {
     let steps = |from: f64, to: f64| {
-        let mut pacing = Transfer::windowed(from * REFERENCE).pacing;
+        let mut pacing = Transfer::loading(from * REFERENCE).pacing;
         let before = window_of(&mut pacing);
         pacing.learn(to * REFERENCE);
         window_of(&mut pacing) / before
@@ -407,12 +370,12 @@ fn a_window_learns_a_fast_link_in_steps() {
 /// all of them are marked, and each was a tenth of the window.
 #[test]
 fn a_mark_from_before_the_cut_cuts_no_window() {
-    let mut transfer = Transfer::windowed(REFERENCE);
+    let mut transfer = Transfer::loading(REFERENCE);
     run(core::slice::from_mut(&mut transfer), &mut link(), 1..500);
     let (newest, now) = (transfer.number - 1, Instant::from_millis(500));
     let before = window_of(&mut transfer.pacing);
     let mut cut_by = |number| {
-        transfer.pacing.on_congestion_mark(now, number, &queue());
+        transfer.pacing.on_congestion_mark(now, number);
         window_of(&mut transfer.pacing) / before
     };
     let once = cut_by(newest - 5);

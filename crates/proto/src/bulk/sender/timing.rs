@@ -86,8 +86,8 @@ impl Sender {
         if !is_paced {
             return None;
         }
-        // Datagrams in flight have a fate at the latest after a timeout: it is not silent for good.
-        if self.pacing.is_full() {
+        // After a timeout what is in flight is given up: slices are probes then, and the silence limits them.
+        if self.pacing.is_full() && !self.silence.is_probing() {
             return Some(now + TICK);
         }
         self.pacing.opens_at(now, queue)
@@ -95,9 +95,6 @@ impl Sender {
 
     /// The number of datagrams in flight may have changed.
     pub(super) fn note_in_flight(&mut self, ledger: &Ledger) {
-        if !self.config.paced_by_window {
-            return;
-        }
         let later = self.lateness.get() + self.silence.later();
         let in_flight = (ledger.in_flight(), ledger.slices_in_flight());
         self.pacing.set_in_flight(in_flight, self.silence.rtt_span(), later);

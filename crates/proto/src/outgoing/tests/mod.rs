@@ -30,7 +30,6 @@ const CONFIG: OutgoingConfig = OutgoingConfig {
     idle_timeout_ms: 0,
     min_block_rate_bps: 16_000,
     max_queued_blocks: 64,
-    paced_by_window: false,
 };
 
 const PEER: PeerLimits =
@@ -62,11 +61,21 @@ fn options(priority: u8) -> SendOptions {
 /// What is in a datagram.
 #[derive(Clone, Debug)]
 enum Sent {
-    Announcement { number: u32, length: u64 },
+    Announcement {
+        number: u32,
+        length: u64,
+    },
     Page,
     AckFrequency,
+    /// After a probe timeout, as of a connection.
+    Ping,
     Cancel(u32),
-    Slice { at: ChunkAt, symbol: Symbol, kind: crate::wire::frames::SliceKind, bytes: usize },
+    Slice {
+        at: ChunkAt,
+        symbol: Symbol,
+        kind: crate::wire::frames::SliceKind,
+        bytes: usize,
+    },
 }
 
 /// A receiver of blocks, as far as a sender sees it.
@@ -92,7 +101,7 @@ impl Peer {
                     self.taken += 1;
                 }
             }
-            Sent::Page | Sent::AckFrequency => {}
+            Sent::Page | Sent::AckFrequency | Sent::Ping => {}
             Sent::Cancel(number) => {
                 self.finished.insert(number);
             }
@@ -277,6 +286,10 @@ impl World {
         self.settle(now);
         let sender = self.blocks.sender_mut();
         sender.into_iter().for_each(|sender| sender.handle_timeout(now, &mut self.ledger));
+        if self.ledger.on_pto(now) {
+            self.ledger.begin();
+            self.put(now, 1, None, Sent::Ping);
+        }
         self.blocks.poll(now);
         self.transmit(now);
         self.blocks.check_invariants();

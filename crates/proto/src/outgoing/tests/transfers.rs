@@ -88,8 +88,9 @@ fn an_urgent_block_overtakes_at_once() {
     assert!((1..=3).contains(&world.asked), "{} ack frequency frames", world.asked);
 }
 
-/// Of the first chunk of one block 26 slices never get through, whatever replaces them, and the other block
-/// does not wait for it.
+/// Of the first chunk of one block 26 slices and what replaces them get through one time in ten, and the
+/// other block does not wait for it. (Where none of them ever does a window is full of them, and probes are
+/// of them again.)
 #[test]
 fn a_lost_chunk_does_not_hold_another_block() {
     let mut world = World::new(PEER, 2);
@@ -100,13 +101,12 @@ fn a_lost_chunk_does_not_hold_another_block() {
         _ => false,
     };
     for _ in 0..20_000 {
-        world.arriving.retain(|_, sent| !is_held(sent));
+        world.arriving.retain(|(_, number), sent| number % 10 == 0 || !is_held(sent));
         world.step();
     }
-    // 1.3 s for six chunks, what is sent in vain, and trials of lower rates, which end none of these losses.
-    let took = world.sent_at(other).expect("the other block is there");
-    assert!(took < 16_000 && world.sent_at(held).is_none(), "{took} ms");
-    world.run_out(5_000);
+    // 1.3 s for six chunks, and what is sent in vain.
+    let [took, held] = [other, held].map(|handle| world.sent_at(handle).expect("it is there"));
+    assert!(took.max(held) < 6_000, "{took} and {held} ms");
 }
 
 /// Without repair slices the sources are repeated.

@@ -1,11 +1,10 @@
-//! A candidate for the law of long transfers: one [`window`] bounds what is in flight, and the rate is what
-//! empties it in a round trip.
+//! The law of long transfers: one [`window`] bounds what is in flight, and the rate is what empties it in a
+//! round trip.
 //!
 //! It has no mode for links that vary, and no bound for what is lost of its own: all of that is in the
 //! window. Its pace is bounded by what has [`passed`], so that a short queue is not overrun. [`others`] is
-//! what it takes beside TCP. It takes the place of [`Delay`](super::delay::Delay) and what comes after it if
-//! it is asked for, but on a near path while nobody else is seen there. A classic mark of ECN makes it
-//! smaller by [`DECREASE`]. What it is better and worse at is in docs/LEFT.md.
+//! what it takes beside TCP. A classic mark of ECN makes it smaller by [`DECREASE`]. docs/SENDER.md, "The
+//! window", says why.
 
 mod losses;
 mod others;

@@ -92,7 +92,7 @@ impl Others {
             self.drains.on_empty(sent, fell);
         }
         self.least = self.least.min(delay / SECOND);
-        self.drains.poll(now, false) && self.drain.is_none()
+        self.drains.poll(now) && self.drain.is_none()
     }
 
     pub(super) fn begin_drain(&mut self, trip: f64) {

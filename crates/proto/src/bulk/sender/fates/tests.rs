@@ -29,7 +29,6 @@ const CONFIG: SenderConfig = SenderConfig {
     has_repair: true,
     receive_buffer: 0,
     credit: Credit::new(u64::MAX),
-    paced_by_window: false,
 };
 
 const CHUNK: usize = 16 * 1024;
