@@ -321,7 +321,6 @@ mod tests {
         for (sender, (least, most)) in Sender::ALL.into_iter().zip([
             (260.0, 320.0),
             (270.0, 380.0),
-            (260.0, 320.0),
             (330.0, 500.0),
             (330.0, 500.0),
         ]) {
