@@ -38,8 +38,8 @@ fn a_join_over_a_drawn_link_is_near_the_limit() {
     assert!(token.first > 0.5 && token.p50 < bbr.p50 && token.p50 < cubic.p50, "{token:?}");
 }
 
-/// A long transfer with a server for each that knows nothing
-/// of the others: none fails, one alone is near the limit, and six share a link as CUBIC does.
+/// Long transfers with a server for each, which knows nothing of the others: none fails, one alone is near
+/// the limit, and six share a link as CUBIC does.
 #[test]
 fn long_transfers_are_near_the_limit_and_share() {
     let block = block(2 << 20);

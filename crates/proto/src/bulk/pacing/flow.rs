@@ -19,10 +19,9 @@ use crate::Instant;
 pub(super) struct Round {
     first: Option<Sample>,
     last: Option<Sample>,
-    /// The number of full datagrams, and their smallest and largest queueing delay.
+    /// The number of full datagrams, and their smallest queueing delay.
     pub(super) arrivals: usize,
     pub(super) min_delay: Span,
-    pub(super) max_delay: Span,
     /// A router has marked one of them: its queue is too long, whatever their delay.
     pub(super) is_marked: bool,
     /// What became of the datagrams sent since the rate was changed.
@@ -39,7 +38,6 @@ impl Round {
             last: None,
             arrivals: 1,
             min_delay: delay,
-            max_delay: delay,
             is_marked,
             fates: Seen::new(),
             tail: delay,
@@ -51,7 +49,6 @@ impl Round {
         self.last = Some(sample);
         self.arrivals += 1;
         self.min_delay = self.min_delay.min(delay);
-        self.max_delay = self.max_delay.max(delay);
         if self.arrivals % TAIL == 1 {
             (self.tail_before, self.tail) = (self.tail, delay);
         }

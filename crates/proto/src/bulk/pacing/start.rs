@@ -1,7 +1,7 @@
 //! What the start of a transfer shows before it has a rate of its own: whether others are on the link.
 //!
 //! A train tells the rate of the whole link, and not how much of it is free. So what is delivered is measured
-//! from the first round trip on, as in a law of long transfers. Where that is clearly less, the transfer
+//! from the first round trip on, as beside a game. Where that is clearly less, the transfer
 //! takes a rate of its own at once: a part of what was delivered, from which it comes to its share.
 
 use libm::sqrt;

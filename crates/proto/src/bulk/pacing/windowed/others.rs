@@ -263,4 +263,22 @@ mod tests {
             assert_eq!(drained(&mut others, 0.001), None);
         }
     }
+
+    /// Where the link becomes a twentieth of what it was, an own queue of a second stands after a drain to
+    /// four tenths, if shorter; and others' make the first window no more than three times larger.
+    #[test]
+    fn a_queue_of_seconds_is_an_own_one_if_a_drain_makes_it_shorter() {
+        let drained = |least| {
+            let mut others = Others::new(Span::ZERO, 100.0);
+            others.delay = 1.0;
+            (0..3).find_map(|_| {
+                others.begin_drain(TRIP);
+                others.end_drain_round(10.0, TRIP);
+                others.least = least;
+                others.end_drain_round(10.0, TRIP)
+            })
+        };
+        assert_eq!(drained(0.4), None);
+        assert_eq!(drained(0.9), Some(300.0));
+    }
 }
