@@ -124,8 +124,7 @@ fn used(mbit: f64, line: &mut Line, mib: usize) -> f64 {
     used
 }
 
-/// Windows follow what is on the way: 8000 datagrams, and 16,000. The link is full from half a second on,
-/// until the law of long transfers gives a tenth of it way, and takes it back by 2 % a second.
+/// Windows follow what is on the way: 8000 datagrams, and 16,000. The link is full from half a second on.
 #[test]
 fn a_long_path_is_full() {
     for rtt_ms in [100, 200] {

@@ -88,11 +88,11 @@ fn an_urgent_block_overtakes_at_once() {
     assert!((1..=3).contains(&world.asked), "{} ack frequency frames", world.asked);
 }
 
-/// Of the first chunk of one block 26 slices and what replaces them get through one time in ten, and the
-/// other block does not wait for it. (Where none of them ever does a window is full of them, and probes are
-/// of them again.)
+/// Of the first chunk of one block 26 slices, and each one that replaces them, get through one time in ten:
+/// both blocks end. The other one waits for that chunk, and where no such slice ever gets through it waits for
+/// good: the window is full of them, and each probe is one of them (docs/LEFT.md).
 #[test]
-fn a_lost_chunk_does_not_hold_another_block() {
+fn a_chunk_that_nearly_always_gets_lost_ends() {
     let mut world = World::new(PEER, 2);
     let held = world.send(&block(2 * CHUNK), options(0));
     let other = world.send(&block(4 * CHUNK), options(0));
@@ -104,7 +104,7 @@ fn a_lost_chunk_does_not_hold_another_block() {
         world.arriving.retain(|(_, number), sent| number % 10 == 0 || !is_held(sent));
         world.step();
     }
-    // 1.3 s for six chunks, and what is sent in vain.
+    // Without losses six chunks take 1.3 s.
     let [took, held] = [other, held].map(|handle| world.sent_at(handle).expect("it is there"));
     assert!(took.max(held) < 6_000, "{took} and {held} ms");
 }
