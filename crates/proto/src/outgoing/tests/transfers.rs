@@ -89,8 +89,8 @@ fn an_urgent_block_overtakes_at_once() {
 }
 
 /// Of the first chunk of one block 26 slices, and each one that replaces them, get through one time in ten:
-/// both blocks end. The other one waits for that chunk, and where no such slice ever gets through it waits for
-/// good: the window is full of them, and each probe is one of them (docs/LEFT.md).
+/// both blocks end. The other one waits for that chunk, and where no such slice ever gets through it waits
+/// for good: the window is full of them, and each probe is one of them (docs/LEFT.md).
 #[test]
 fn a_chunk_that_nearly_always_gets_lost_ends() {
     let mut world = World::new(PEER, 2);
