@@ -99,13 +99,18 @@ fn found(workspace: &Workspace, mend: &Mend) -> Result<Option<String>, String> {
         command.env("CARGO_TARGET_DIR", &target).env_remove("CARGO").stdin(Stdio::null());
         command.output().map_err(|error| format!("cargo {arguments}: {error}"))
     };
-    let (file, test) = mend.finder.split_once("::").ok_or("a finder is FILE::TEST")?;
-    let built = cargo(&format!("test --locked --no-run -p haulier-sim --test {file}"))?;
+    let (file, test) =
+        mend.finder.split_once("::").ok_or("a finder is FILE::TEST, or lib::TEST of the core")?;
+    let tests = match file {
+        "lib" => "-p haulier-proto --lib".to_owned(),
+        file => format!("-p haulier-sim --test {file}"),
+    };
+    let built = cargo(&format!("test --locked --no-run {tests}"))?;
     if !built.status.success() {
         let text = String::from_utf8_lossy(&built.stderr);
         return Err(format!("{}: without the mend it does not compile:\n{text}", mend.name));
     }
-    let ran = cargo(&format!("test --locked -p haulier-sim --test {file} {test}"))?;
+    let ran = cargo(&format!("test --locked {tests} {test}"))?;
     let text = String::from_utf8_lossy(&ran.stdout).into_owned();
     if !text.contains("running 1 test") {
         return Err(format!("{}: there is no test {}", mend.name, mend.finder));

@@ -19,29 +19,53 @@ use crate::attack::Attacker;
 use crate::hosts::{ClientHost, Keyed, Script, ServerHost, configs};
 use crate::{Access, HostId, LinkConfig, RateChange, Rng, World, address};
 
-/// The link before and after, with this delay each way and this queue.
-const BEFORE_BPS: u64 = 50_000_000;
-const AFTER_BPS: u64 = 5_000_000;
-const DELAY: Duration = Duration::from_millis(30);
-const QUEUE_BYTES: u64 = 64 << 10;
+/// A link that becomes a tenth of what it was.
+#[derive(Clone, Copy)]
+struct Path {
+    before_bps: u64,
+    /// Each way.
+    delay: Duration,
+    queue_bytes: u64,
+    changes: Instant,
+}
 
-/// When it changes: the server has then sent 9,000 datagrams, and may have 65,536 in flight. And when the
-/// receiver leaves: what a lie that is believed brings in that time is five times the bound.
-const CHANGES: Instant = Instant::from_millis(2_500);
-const LEAVES: Instant = Instant::from_millis(8_000);
+/// Some hundred datagrams are in flight.
+const SHORT: Path = Path {
+    before_bps: 50_000_000,
+    delay: Duration::from_millis(30),
+    queue_bytes: 64 << 10,
+    changes: Instant::from_millis(2_500),
+};
 
-/// What may be on its way: at the old rate for the second after which a sender that hears nothing sends no
-/// more [H-4.5b], and a round trip.
-const FLIGHT_BYTES: u64 = BEFORE_BPS / 8 * 1_060 / 1_000;
+/// Some thousands are: on the short one a receiver that denies the newest thousand says nothing any more, and
+/// the window stays full.
+const LONG: Path = Path {
+    before_bps: 50_000_000,
+    delay: Duration::from_millis(500),
+    queue_bytes: 1 << 20,
+    changes: Instant::from_millis(5_000),
+};
+
+/// The time from the change until the receiver leaves: what a lie that is believed brings in that time is five
+/// times the bound.
+const LASTS: Duration = Duration::from_millis(5_500);
 
 /// More than one transfer has in that time.
 const BLOCK_BYTES: usize = 48 << 20;
 
 /// When the next client comes to the address. What the server sends it in the first two round trips is at
 /// most 1.5 times what it sends a client at an address that it does not know.
-const NEXT_COMES: Instant = Instant::from_millis(9_000);
-const LOOKED_AT: Duration = Duration::from_millis(150);
+const NEXT_COMES_AFTER: Duration = Duration::from_secs(1);
 const MAX_MORE: f64 = 1.5;
+
+impl Path {
+    /// What may be on its way: at the old rate for the second after which a sender that hears nothing sends
+    /// no more [H-4.5b], and a round trip.
+    fn flight_bytes(self) -> u64 {
+        let lasts = 1_000 + 2 * self.delay.as_millis() as u64;
+        self.before_bps / 8 * lasts / 1_000
+    }
+}
 
 /// What came of it.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +76,8 @@ pub struct Fed {
     pub reached: u64,
     /// The most by which at any moment more was sent than twice what had reached it.
     pub most_beyond: u64,
+    /// The receiver has acknowledged what it never got.
+    pub has_lied: bool,
     /// The server closed the connection.
     pub is_closed: bool,
     /// Bytes that were sent to the next client at the address before its answers counted.
@@ -63,19 +89,20 @@ pub struct Fed {
 /// # Errors
 /// How the bound was broken, or that an honest receiver was closed.
 pub fn fed(says: Says, seed: u64) -> Result<Fed, String> {
-    let fed = run(Some(says), seed);
-    if fed.most_beyond > FLIGHT_BYTES {
-        return Err(format!("{says:?}: {fed:?}, at most {FLIGHT_BYTES} beyond"));
+    let path = if matches!(says, Says::AllButNewest(1..)) { LONG } else { SHORT };
+    let (fed, flight) = (run(path, Some(says), seed), path.flight_bytes());
+    if fed.most_beyond > flight {
+        return Err(format!("{says:?}: {fed:?}, at most {flight} beyond"));
     }
-    // One that denies what it got may keep a window full: it is sent no more, and is no one's harm. At its
-    // address the rate is known from before.
-    if says.is_caught() && !fed.is_closed && fed.sent < fed.reached {
+    let lies = says.is_caught() && !says.finds_no_room();
+    if (fed.has_lied, fed.is_closed) != (lies, lies) {
+        return Err(format!("{says:?}: to lie and to be closed, or not: {fed:?}"));
+    }
+    if says.finds_no_room() {
+        // The server knows no more of its link than before the change.
         return Ok(fed);
     }
-    if fed.is_closed != says.is_caught() {
-        return Err(format!("{says:?}: to be closed or not: {fed:?}"));
-    }
-    let usual = run(None, seed).to_the_next;
+    let usual = run(path, None, seed).to_the_next;
     if fed.to_the_next as f64 > MAX_MORE * usual as f64 {
         return Err(format!("{says:?}: the next client is flooded: {fed:?}, else {usual}"));
     }
@@ -83,32 +110,34 @@ pub fn fed(says: Says, seed: u64) -> Result<Fed, String> {
 }
 
 /// What becomes of a receiver, if there is one, and of the client after it.
-fn run(says: Option<Says>, seed: u64) -> Fed {
+fn run(path: Path, says: Option<Says>, seed: u64) -> Fed {
     let (mut world, mut rng) = (World::new(seed), Rng::stream(seed, 101));
     let (server, client) = configs(Keyed::Secret, ConnectionConfig::default());
     let host = ServerHost::giving(Block::new(1, rng.bytes(BLOCK_BYTES)), server, seed);
     let server = world.add(host, address(1), &Access::default());
-    let mut link = LinkConfig::new(BEFORE_BPS, DELAY).with_queue(QUEUE_BYTES);
-    link.rate_changes = vec![RateChange { at: CHANGES, rate_bps: AFTER_BPS }];
+    let Path { before_bps, delay, queue_bytes, changes } = path;
+    let leaves = changes + LASTS;
+    let mut link = LinkConfig::new(before_bps, delay).with_queue(queue_bytes);
+    link.rate_changes = vec![RateChange { at: changes, rate_bps: before_bps / 10 }];
     let heard = Rc::new(RefCell::new(Heard::default()));
     if let Some(says) = says {
-        let turn = Turn { changes: CHANGES, leaves: LEAVES, before_bps: BEFORE_BPS };
+        let turn = Turn { changes, leaves, before_bps };
         let receiver = Receiver::new((says, turn), rng, heard.clone());
         world.add(Attacker::new(receiver), neighbour(5_000), &link.clone().into());
     }
     let sent = |world: &World| world.host(server).server.stats().bytes_sent;
-    world.run_to(CHANGES);
+    world.run_to(changes);
     let (sent_before, reached_before) = (sent(&world), heard.borrow().bytes);
     let mut most_beyond = 0;
-    while world.now() < LEAVES {
+    while world.now() < leaves {
         world.run_to(world.now() + Duration::from_millis(10));
         let reached = heard.borrow().bytes - reached_before;
         most_beyond = most_beyond.max((sent(&world) - sent_before).saturating_sub(2 * reached));
     }
     let (sent, reached) = (sent(&world) - sent_before, heard.borrow().bytes - reached_before);
-    let is_closed = heard.borrow().is_closed;
-    let to_the_next = next(&mut world, server, client, &link, seed);
-    Fed { sent, reached, most_beyond, is_closed, to_the_next }
+    let Heard { has_lied, is_closed, .. } = *heard.borrow();
+    let to_the_next = next(&mut world, (server, client), &link, leaves + NEXT_COMES_AFTER, seed);
+    Fed { sent, reached, most_beyond, has_lied, is_closed, to_the_next }
 }
 
 fn neighbour(port: u16) -> SocketAddr {
@@ -120,16 +149,17 @@ fn neighbour(port: u16) -> SocketAddr {
 /// An honest client comes to the same address.
 fn next(
     world: &mut World,
-    server: HostId<ServerHost>,
-    client: ClientConfig,
+    (server, client): (HostId<ServerHost>, ClientConfig),
     link: &LinkConfig,
+    comes: Instant,
     seed: u64,
 ) -> u64 {
     // One copy: the spacing of several would show the server the link.
-    let honest = ClientHost::new(Script::idle(), client.with_copies(1), NEXT_COMES, seed);
+    let honest = ClientHost::new(Script::idle(), client.with_copies(1), comes, seed);
     world.add(honest, neighbour(6_000), &link.clone().into());
-    world.run_to(NEXT_COMES);
+    world.run_to(comes);
     let before = world.host(server).server.stats().bytes_sent;
-    world.run_to(NEXT_COMES + LOOKED_AT);
+    // The handshake's round trip, and one of the block's.
+    world.run_to(comes + 5 * link.delay);
     world.host(server).server.stats().bytes_sent - before
 }

@@ -68,6 +68,12 @@ impl Says {
     pub const fn is_caught(self) -> bool {
         !matches!(self, Self::Truth | Self::Faster)
     }
+
+    /// Whether it denies more than the server's window holds: it comes to tell no lie, and is sent no more.
+    #[must_use]
+    pub const fn finds_no_room(self) -> bool {
+        matches!(self, Self::AllButNewest(4_400..))
+    }
 }
 
 /// What reached a receiver.
@@ -75,6 +81,8 @@ impl Says {
 pub(super) struct Heard {
     pub(super) bytes: u64,
     pub(super) is_closed: bool,
+    /// It has acknowledged a number that never arrived.
+    pub(super) has_lied: bool,
 }
 
 /// When its link changes and when it leaves, and the rate until then.
@@ -161,7 +169,10 @@ impl Receiver {
             return None;
         }
         self.named = to;
-        said(&self.numbers(from, to))
+        let names = self.numbers(from, to);
+        let is_here = |number| self.arrived.binary_search_by_key(number, |it| it.0).is_ok();
+        self.heard.borrow_mut().has_lied |= !names.iter().all(is_here);
+        said(&names)
     }
 
     /// The numbers that it says have arrived: those that did, and others.
