@@ -46,8 +46,8 @@ const LONG: Path = Path {
     changes: Instant::from_millis(5_000),
 };
 
-/// The time from the change until the receiver leaves: what a lie that is believed brings in that time is five
-/// times the bound.
+/// The time from the change until the receiver leaves: a lie that is believed brings five times the bound
+/// in it.
 const LASTS: Duration = Duration::from_millis(5_500);
 
 /// More than one transfer has in that time.
