@@ -40,6 +40,8 @@ pub(crate) struct Blind {
     /// When the next slice is due at the current rate.
     paced_at: Span,
     train_at: Instant,
+    /// The number after the first train.
+    next_after_train: u64,
     /// The next slice waited for the server's uplink, and a rate is overdue although no guess is to blame.
     is_held_back: bool,
     is_overdue: bool,
@@ -68,6 +70,7 @@ impl Blind {
             late: 0,
             paced_at: Span::ZERO,
             train_at: Instant::ZERO,
+            next_after_train: u64::MAX,
             is_held_back: false,
             is_overdue: false,
             pairs: Pairs::new(),
@@ -103,6 +106,9 @@ impl Blind {
     pub(super) fn on_train_sent(&mut self, now: Instant, next: u64) {
         self.sent += 1;
         self.since.get_or_insert(now);
+        if self.heard_at.is_none() {
+            self.next_after_train = next + 1;
+        }
         if self.share.is_some() {
             // More at once than the share.
             self.fresh_from = next + 1;
@@ -193,6 +199,11 @@ impl Blind {
             self.train_at = now + TRAIN_INTERVAL;
         }
         is_due
+    }
+
+    /// The number after the first train: what follows it is paced.
+    pub(super) const fn next_after_train(&self) -> u64 {
+        self.next_after_train
     }
 
     /// The guessed rate.

@@ -120,6 +120,12 @@ impl Flow {
         self.paced_at = sent_at.into();
     }
 
+    /// Datagrams from this number on are judged, also those that were sent before the flow began.
+    pub(super) const fn judge_from(mut self, number: u64) -> Self {
+        self.fresh_from = number;
+        self
+    }
+
     /// The flow's share of the link.
     pub(super) const fn rate(&self) -> Rate {
         self.rate
@@ -245,6 +251,14 @@ impl Flow {
             return lasts >= round && self.round.arrivals >= arrivals;
         }
         lasts >= disordered && self.round.arrivals >= arrivals.max(DISORDERED_ARRIVALS)
+    }
+
+    /// The rate at which datagrams arrived in the round.
+    pub(super) fn arrived(&self) -> Rate {
+        let (Some(first), Some(last)) = (self.round.first, self.round.last) else {
+            return self.rate;
+        };
+        (last.received - first.received) / (last.at - first.at).max(Span(1.0))
     }
 
     /// The rate at which the bottleneck passed this flow in the round, losses behind it included.

@@ -136,11 +136,16 @@ impl Pacing {
         }
     }
 
-    /// The model decides, and what the start shows is measured. The floor is what an application asks for,
+    /// The model decides, and what the start shows is measured, also by what was sent on a guess behind the
+    /// first train. The floor is what an application asks for,
     /// and not what a link has to bear that is slower.
     fn start(&mut self, rate: Rate) {
-        self.law =
-            Law::Model(Box::new(Start::new(Flow::new(rate, self.floor.min(rate), self.next))));
+        let first = match &self.law {
+            Law::Blind(blind) => blind.next_after_train().min(self.next),
+            _ => self.next,
+        };
+        let flow = Flow::new(rate, self.floor.min(rate), self.next);
+        self.law = Law::Model(Box::new(Start::new(flow, first)));
     }
 
     /// The size of a full datagram, which takes so much longer than before.
@@ -279,7 +284,7 @@ impl Pacing {
             Law::Blind(blind) => {
                 blind.is_early(now, queue.lateness_at(blind.rate())).then(|| now + TICK)
             }
-            Law::Model(_) => queue.opens_at(now),
+            Law::Model(start) => start.opens_at(now, queue),
             _ => self.flow().and_then(|flow| flow.opens_at(now, queue)),
         }
     }
@@ -307,10 +312,7 @@ impl Pacing {
         self.sent_at = if queue.is_near { now } else { Instant::ZERO };
         match &mut self.law {
             Law::Blind(_) => {}
-            Law::Model(start) => {
-                start.flow.on_sent(now, number, bytes, Span::ZERO);
-                start.is_framed |= queue.late > Span::from(TICK);
-            }
+            Law::Model(start) => start.on_sent(now, number, bytes, queue),
             Law::Windowed(law) => law.on_sent(now, number, bytes, queue),
             Law::BesideGame(game) => game.on_sent(now, number, bytes),
         }
@@ -368,7 +370,7 @@ impl Pacing {
             return;
         };
         match &mut self.law {
-            Law::Model(start) if start.is_round(lasts, rtt) => start.judge(),
+            Law::Model(start) if start.is_round(lasts) => start.judge(),
             Law::BesideGame(law) if law.is_round(lasts, rtt) => law.judge(sample.at, rtt),
             _ => {}
         }

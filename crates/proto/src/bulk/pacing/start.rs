@@ -1,18 +1,22 @@
 //! What the start of a transfer shows before it has a rate of its own: whether others are on the link.
 //!
-//! A train tells the rate of the whole link, and not how much of it is free. So what is delivered is measured
-//! from the first round trip on, as beside a game. Where that is clearly less, the transfer
-//! takes a rate of its own at once: a part of what was delivered, from which it comes to its share.
+//! A train tells the rate of the whole link, and not how much of it is free. So what arrives is measured
+//! from the first round trip on, as beside a game. Where a queue stands and that is clearly less, the
+//! transfer takes a rate of its own at once: a part of what arrived, from which it comes to its share. Where
+//! most is lost, what arrives is the pace until then: a full queue passes its rate, however much is sent.
 
 use libm::sqrt;
 
+use super::super::tuning::TICK;
 use super::super::tuning::delay::{MIN_ROOT, MIN_TARGET, REFERENCE, TARGET};
 use super::super::tuning::flow::MIN_ROUND;
 use super::super::tuning::start::{
-    ALONE, CROWDED, LOSSY, LOSSY_ALONE, MIN_ARRIVALS, MIN_FATES, PART, ROUNDS, SURE,
+    ALONE, CROWDED, LOSSY, LOSSY_ALONE, MIN_ARRIVALS, MIN_FATES, PART, RAISE, RAISED_AFTER, SURE,
 };
-use super::super::units::{Rate, Span};
-use super::flow::Flow;
+use super::super::units::{Bytes, Rate, Span};
+use super::flow::{Flow, Round};
+use super::model::Queue;
+use crate::Instant;
 
 /// The queueing delay at which flows of this rate neither grow nor yield: the larger of two accepts less.
 pub(super) fn target(rate: Rate) -> Span {
@@ -34,60 +38,97 @@ pub(super) enum Begin {
 #[derive(Clone, Debug)]
 pub(super) struct Start {
     pub(super) flow: Flow,
-    /// What was delivered in a round that shows others, and whether their queue was seen.
+    /// The rate that the link is known to have.
+    known: Rate,
+    /// What arrived in a round that shows others, and whether their queue was seen.
     crowded: Option<(Rate, bool)>,
-    /// What arrived in that round: a full queue passes its rate, however much more than that is sent.
-    arrived: Option<Rate>,
-    /// Rounds in succession with a queue that shows others.
+    /// Rounds in succession that have shown a queue of others for sure.
     squeezed: u32,
+    /// A round was flooded: the flow has a pace of its own, beside that of the modelled queue.
+    is_bounded: bool,
     /// No round has shown that less passes than the link has.
     is_alone: bool,
     /// The caller was late in this round: what it sends at once is a queue, and says nothing of others.
-    pub(super) is_framed: bool,
+    is_framed: bool,
 }
 
 impl Start {
-    pub(super) const fn new(flow: Flow) -> Self {
-        Self { flow, crowded: None, arrived: None, squeezed: 0, is_alone: true, is_framed: false }
+    /// Datagrams from `judged` on are judged, also those that were sent on a guess.
+    pub(super) const fn new(flow: Flow, judged: u64) -> Self {
+        Self {
+            known: flow.rate(),
+            flow: flow.judge_from(judged),
+            crowded: None,
+            squeezed: 0,
+            is_bounded: false,
+            is_alone: true,
+            is_framed: false,
+        }
+    }
+
+    /// When the next slice may be sent; `None` if now.
+    pub(super) fn opens_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
+        let at = queue.opens_at(now);
+        if self.is_bounded { at.max(self.flow.opens_at(now, queue)) } else { at }
+    }
+
+    /// A datagram was sent.
+    pub(super) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, queue: &Queue) {
+        let pace = self.flow.pace();
+        self.flow.on_sent(now, number, bytes, queue.catch_up_at(pace) + queue.lateness_at(pace));
+        self.is_framed |= queue.late > Span::from(TICK);
     }
 
     /// Whether a round is complete: it is shorter than one of a long transfer.
-    pub(super) fn is_round(&self, lasts: Span, rtt: Span) -> bool {
-        self.flow.is_judged(lasts, (rtt / ROUNDS).max(MIN_ROUND / 2.0), MIN_ARRIVALS)
+    pub(super) fn is_round(&self, lasts: Span) -> bool {
+        self.flow.is_judged(lasts, MIN_ROUND, MIN_ARRIVALS)
     }
 
-    /// Judges a round; the link is known to have the flow's rate.
+    /// Judges a round.
     pub(super) fn judge(&mut self) {
         if core::mem::take(&mut self.is_framed) {
-            self.flow.round = super::flow::Round::default();
+            self.flow.round = Round::default();
             return;
         }
-        let (rate, round) = (self.flow.rate(), &self.flow.round);
-        let kept = 1.0 - round.fates.share();
-        let passed = self.flow.delivered().min(rate);
-        let delivered = passed * kept;
-        let is_queued = round.min_delay > target(rate);
-        let is_squeezed = is_queued && delivered < CROWDED * rate;
+        let (known, round) = (self.known, &self.flow.round);
+        let (fates, kept) = (round.fates.total(), 1.0 - round.fates.share());
+        let passed = self.flow.delivered().min(known);
+        let arrived = self.flow.arrived().max(kept * passed).min(known);
+        let is_queued = round.min_delay > target(known);
+        let is_squeezed = is_queued && arrived < CROWDED * known;
+        let is_flooded = fates >= MIN_FATES && kept < CROWDED * CROWDED;
         // One that loses much on its own is not squeezed for that.
-        let is_sure = is_queued && passed < CROWDED * rate;
-        self.is_alone &= !(is_queued && passed < ALONE * rate);
+        let is_sure = is_queued && passed < CROWDED * known;
         self.squeezed = if is_sure { self.squeezed + 1 } else { 0 };
-        let is_flooded = round.fates.total() >= MIN_FATES && kept < CROWDED * CROWDED;
+        self.is_alone &= !(is_queued && passed < ALONE * known);
         if is_squeezed || is_flooded {
-            self.crowded = Some((delivered, is_squeezed));
-            self.arrived = Some((self.flow.delivered() * kept).min(rate));
+            self.crowded = Some((arrived, is_squeezed));
         }
-        self.flow.round = super::flow::Round::default();
+        let is_free = !is_queued && kept >= CROWDED && fates >= RAISED_AFTER;
+        if is_flooded {
+            self.set_pace(arrived);
+        } else if self.is_bounded && is_free {
+            self.set_pace((RAISE * self.flow.rate()).min(known));
+        }
+        self.flow.round = Round::default();
+    }
+
+    /// The pace from now on. What was sent until then at the rate of the link is forgotten: it would be a
+    /// debt of several round trips.
+    fn set_pace(&mut self, pace: Rate) {
+        self.flow.begin(Instant::ZERO);
+        self.flow.go_on(pace);
+        self.is_bounded = true;
     }
 
     /// Whether others are on the link for sure: their queue is seen.
-    pub(super) fn is_crowded(&self) -> bool {
+    pub(super) const fn is_crowded(&self) -> bool {
         self.squeezed >= SURE
     }
 
     /// What arrived in a round that shows others.
-    pub(super) const fn arrived(&self) -> Option<Rate> {
-        self.arrived
+    pub(super) fn arrived(&self) -> Option<Rate> {
+        self.crowded.map(|(arrived, _)| arrived)
     }
 
     /// How to begin; `rate` is what the link has.
@@ -95,10 +136,66 @@ impl Start {
         let kept = 1.0 - self.flow.seen.share();
         let usual = if self.is_alone { LOSSY_ALONE } else { LOSSY };
         match self.crowded {
-            Some((delivered, true)) => Begin::Beside(PART * delivered),
-            Some((delivered, false)) => Begin::Trial(PART * delivered),
+            Some((arrived, true)) => Begin::Beside(PART * arrived),
+            Some((arrived, false)) => Begin::Trial(PART * arrived),
             None if kept < 1.0 - usual => Begin::Trial(PART * kept * rate),
             None => Begin::Alone { is_sure: self.is_alone },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::samples::Sample;
+    use super::*;
+
+    const PACKET: Bytes = Bytes(1_250.0);
+    const RTT: Span = Span::from_millis(50);
+
+    /// Of 100 Mbit/s one datagram of this many arrives, in order and without a queue of its own, from 20 on.
+    fn arrive(start: &mut Start, numbers: core::ops::Range<u64>, one_in: u64) {
+        for number in numbers {
+            let is_lost = !number.is_multiple_of(one_in);
+            start.flow.on_settled(number, is_lost, RTT);
+            if is_lost {
+                continue;
+            }
+            let sent = f64::from(u32::try_from(number).unwrap()) * Span(100.0);
+            let passed = Rate::from_kbps(100_000) * sent;
+            let received = passed * (1.0 / f64::from(u32::try_from(one_in).unwrap()));
+            let at = sent + RTT;
+            let sample = Sample { number, bytes: PACKET, at, sent, delay: RTT, passed, received };
+            if start.flow.on_arrival(sample, Span::ZERO).is_some_and(|lasts| start.is_round(lasts))
+            {
+                start.judge();
+            }
+        }
+    }
+
+    /// In a crowd each train shows the rate of the whole link, and each flow went on at that until it was
+    /// long: nine tenths of it were dropped.
+    #[test]
+    fn a_flooded_start_goes_on_at_what_arrives_and_feels_its_way_up() {
+        let known = Rate::from_kbps(100_000);
+        let mut start = Start::new(Flow::new(known, Rate::MIN, 800), 20);
+        let part = |start: &Start| start.flow.pace() / known;
+        arrive(&mut start, 20..400, 10);
+        let flooded = part(&start);
+        assert!((flooded - 0.1).abs() < 0.02 && start.is_bounded, "{flooded}");
+        arrive(&mut start, 800..1_100, 1);
+        assert!(
+            (part(&start) / flooded - 2.0).abs() < 1e-9,
+            "as in a slow start: {}",
+            part(&start)
+        );
+    }
+
+    /// Half of all datagrams are lost on few links, and a third is no flood.
+    #[test]
+    fn a_lossy_link_keeps_its_rate() {
+        let known = Rate::from_kbps(100_000);
+        let mut start = Start::new(Flow::new(known, Rate::MIN, 20), 20);
+        arrive(&mut start, 20..2_000, 2);
+        assert!(!start.is_bounded && (start.flow.pace() / known - 1.0).abs() < 1e-9);
     }
 }
