@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::code_of_edits;
+use super::switched::code_of_edits;
 use super::table::Mechanism;
 use crate::copy::Tree;
 use crate::workspace::Workspace;

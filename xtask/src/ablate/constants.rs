@@ -230,7 +230,7 @@ impl<'a> Source<'a> {
                 ";" => is_import = false,
                 _ if is_import => {}
                 _ if self.resolve(at).is_some_and(|name| converted.contains(&name)) => {
-                    uses.push(at)
+                    uses.push(at);
                 }
                 _ => {}
             }

@@ -3,6 +3,8 @@
 //! All numbers are differences from the run with everything on, in the same cells: a plus is more time,
 //! bytes, drops or fairness without the mechanism.
 
+use std::collections::BTreeMap;
+
 use super::battery::{Battery, Cells, Row};
 use super::compared::{
     CROWDS, LINKS, Number, OF_CROWDS, OF_LINKS, Verdict, extremes, failures, moved, numbers, p95,
@@ -126,42 +128,45 @@ fn point(base: &Cells, row: &Row, cells: &Cells, words: &str) -> String {
     wrapped(&text)
 }
 
-/// What the rows of constants say: names alone of those that neither halved nor doubled show anything.
-fn constants_lists(base: &Cells, rows: &[(Row, Cells)]) -> String {
-    let shows = |(_, cells): &&(Row, Cells)| {
-        !matches!(verdict(base, cells).0, Verdict::Nothing | Verdict::Never)
-    };
-    let (showing, silent): (Vec<_>, Vec<_>) = rows.iter().partition(shows);
-    let owned = |rows: &[&(Row, Cells)]| rows.iter().map(|&it| it.clone()).collect::<Vec<_>>();
-    let mut text = lists(base, &owned(&showing));
-    let by_name = |wanted: Verdict| {
-        let both = silent.iter().filter_map(|(row, _)| row.name.split_once(" x ")).map(|it| it.0);
-        let is_it = |name: &&str| {
-            let prefix = format!("{name} x ");
-            let of: Vec<_> = rows.iter().filter(|(row, _)| row.name.starts_with(&prefix)).collect();
-            let worst = of.iter().map(|(_, cells)| verdict(base, cells).0);
-            let is_never = worst.clone().all(|it| it == Verdict::Never);
-            let is_silent = worst.clone().all(|it| matches!(it, Verdict::Never | Verdict::Nothing));
-            if wanted == Verdict::Never { is_never } else { is_silent && !is_never }
-        };
-        let mut names: Vec<&str> = both.filter(is_it).collect();
-        names.dedup();
-        names
-    };
-    for (wanted, title) in [
-        (Verdict::Nothing, "Neither halved nor doubled anything beyond the scatter"),
-        (Verdict::Never, "Neither halved nor doubled any change in any cell"),
+/// What the rows of constants say: names alone of those that neither halved nor doubled show anything, and of
+/// those that are not used.
+fn constants_lists(base: &Cells, rows: &[(Row, Cells)], unused: &[String]) -> String {
+    let verdicts: Vec<Verdict> = rows.iter().map(|(_, cells)| verdict(base, cells).0).collect();
+    let is_silent = |it: &Verdict| matches!(it, Verdict::Nothing | Verdict::Never);
+    let showing = rows.iter().zip(&verdicts).filter(|(_, verdict)| !is_silent(verdict));
+    let showing: Vec<(Row, Cells)> = showing.map(|(row, _)| row.clone()).collect();
+    let mut silent: BTreeMap<&str, Vec<Verdict>> = BTreeMap::new();
+    for ((row, _), verdict) in rows.iter().zip(&verdicts) {
+        let Some((name, _)) = row.name.split_once(" x ") else { continue };
+        silent.entry(name).or_default().push(*verdict);
+    }
+    silent.retain(|_, both| both.iter().all(is_silent));
+    let is_never = |both: &Vec<Verdict>| both.iter().all(|it| *it == Verdict::Never);
+    let (never, nothing): (Vec<_>, Vec<_>) = silent.iter().partition(|(_, both)| is_never(both));
+    let mut text = lists(base, &showing);
+    for (title, names) in [
+        ("Halved or doubled: nothing beyond the scatter", names(&nothing)),
+        ("Halved or doubled: no change in any of these cells", names(&never)),
+        ("Not used in these cells", unused.iter().map(String::as_str).collect()),
     ] {
-        let names = by_name(wanted);
         let joined = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        text += &format!("**{title}** ({}):\n\n{}\n", names.len(), wrapped(&format!("{joined}.")));
+        text += &format!("**{title}** ({}):\n\n{}\n", names.len(), wrapped(&(joined + ".")));
     }
     text
 }
 
+fn names<'a>(of: &[(&&'a str, &Vec<Verdict>)]) -> Vec<&'a str> {
+    of.iter().map(|(name, _)| **name).collect()
+}
+
 /// Constants, each with what it does when it is halved and doubled.
-pub(super) fn constants(battery: &Battery, base: &Cells, rows: &[(Row, Cells)]) -> String {
-    let mut text = intro(battery, base) + &constants_lists(base, rows);
+pub(super) fn constants(
+    battery: &Battery,
+    base: &Cells,
+    rows: &[(Row, Cells)],
+    unused: &[String],
+) -> String {
+    let mut text = intro(battery, base) + &constants_lists(base, rows, unused);
     let columns =
         "cells | 256 KiB, % | 4 MiB, % | each: dropped | last, % | one: dropped | last, %";
     text += &format!(
