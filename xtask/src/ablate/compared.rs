@@ -165,12 +165,13 @@ pub(super) fn verdict(base: &Cells, row: &Cells) -> (Verdict, String) {
     let numbers = numbers(base, row);
     let beyond: Vec<&Number> = numbers.iter().filter(|it| it.is_beyond()).collect();
     let is_worse = |it: &Number| (it.mean.mean > 0.0) == it.is_cost;
-    let words: Vec<String> = beyond.iter().map(|it| format!("{} {}", it.of, it.plain())).collect();
+    let mut words: Vec<String> =
+        beyond.iter().map(|it| format!("{} {}", it.of, it.plain())).collect();
     let more = failures(row) - failures(base);
-    let mut words = words.join("; ");
     if more != 0.0 {
-        words += &format!(" ({more:+} joins without a block)");
+        words.push(format!("{more:+} joins without a block"));
     }
+    let words = words.join("; ");
     let (worse, better) =
         (beyond.iter().any(|it| is_worse(it)), beyond.iter().any(|it| !is_worse(it)));
     let verdict = match (worse, better) {

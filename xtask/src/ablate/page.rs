@@ -49,19 +49,24 @@ pub(super) fn tables(battery: &Battery, base: &Cells, rows: &[(Row, Cells)]) -> 
              slower / faster, % of links | bytes, %: 256 KiB | 4 MiB | dropped, points: 256 KiB | 4 MiB | \
              slowest, times | fastest, times |\n\
              |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|---|\n";
-    for (row, cells) in rows.iter().filter(|(_, cells)| cells.broken.is_none()) {
+    for (row, cells) in rows.iter().filter(|(_, cells)| has_numbers(base, cells)) {
         text += &link_row(row, base, cells);
     }
     text += "\n| in crowds, without | each: dropped, points | last, % | mean, % | Jain, points | \
              one: dropped, points | last, % | mean, % | Jain, points |\n\
              |---|--:|--:|--:|--:|--:|--:|--:|--:|\n";
-    for (row, cells) in rows.iter().filter(|(_, cells)| cells.broken.is_none()) {
+    for (row, cells) in rows.iter().filter(|(_, cells)| has_numbers(base, cells)) {
         let numbers = numbers(base, cells);
         let of_crowds = numbers.iter().skip(LINKS.len() * OF_LINKS.len());
         let numbers = of_crowds.take(CROWDS.len() * OF_CROWDS.len()).map(Number::text);
         text += &format!("| `{}` | {} |\n", row.name, numbers.collect::<Vec<_>>().join(" | "));
     }
     text
+}
+
+/// Whether there is anything to show in a table: not of what ends early or changes nothing.
+fn has_numbers(base: &Cells, cells: &Cells) -> bool {
+    cells.broken.is_none() && moved(base, cells).0 > 0
 }
 
 fn link_row(row: &Row, base: &Cells, cells: &Cells) -> String {
