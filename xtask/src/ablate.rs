@@ -169,7 +169,8 @@ fn of_constants(
     names: &[Name],
 ) -> Result<(Vec<Row>, Vec<String>), String> {
     let used = runs.used()?;
-    let all = names.iter().map(|Name { module, name }| format!("{module}::{name}"));
+    let all = names.iter().filter(|it| it.module != "tests");
+    let all = all.map(|Name { module, name }| format!("{module}::{name}"));
     let (mut scalars, mut unused) = (BTreeSet::new(), Vec::new());
     for name in all {
         let of_pair = format!("{name}.");

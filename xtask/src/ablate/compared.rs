@@ -32,7 +32,7 @@ impl Number {
     }
 
     pub(super) fn plain(&self) -> String {
-        let Mean { mean, error, is_same } = self.mean;
+        let Mean { mean, error, is_same, .. } = self.mean;
         if is_same { "0".to_owned() } else { format!("{mean:+.1} ± {error:.1}") }
     }
 
@@ -91,6 +91,7 @@ fn slower_than_faster(base: &Cells, row: &Cells) -> Number {
     let mean = Mean {
         mean: part(slower - faster),
         error: part((slower + faster).sqrt()),
+        count: all as usize,
         is_same: slower + faster == 0.0,
     };
     Number { of: "links slower rather than faster".to_owned(), mean, is_cost: true }
@@ -204,13 +205,16 @@ mod tests {
 
     #[test]
     fn what_is_beyond_the_scatter_is_said() {
-        let base = cells(&[1.0, 2.0, 3.0, 4.0]);
+        let base = cells(&[1.0, 2.0, 3.0, 4.0, 1.0, 1.0]);
         let verdict = |times: &[f64]| verdict(&base, &cells(times)).0;
-        assert_eq!(verdict(&[1.0, 2.0, 3.0, 4.0]), Verdict::Never);
-        assert_eq!(verdict(&[1.1, 2.2, 3.31, 4.4]), Verdict::Buys);
-        assert_eq!(verdict(&[0.9, 1.8, 2.71, 3.6]), Verdict::Costs);
-        assert_eq!(verdict(&[1.1, 1.8, 3.0, 4.0]), Verdict::Nothing);
-        assert_eq!(slower_and_faster_text(&base, &cells(&[1.1, 1.8, 3.3, 4.0])), "50 / 25");
+        assert_eq!(verdict(&[1.0, 2.0, 3.0, 4.0, 1.0, 1.0]), Verdict::Never);
+        assert_eq!(verdict(&[1.1, 2.2, 3.31, 4.4, 1.1, 1.1]), Verdict::Buys);
+        assert_eq!(verdict(&[0.9, 1.8, 2.71, 3.6, 0.9, 0.9]), Verdict::Costs);
+        assert_eq!(verdict(&[1.1, 1.8, 3.0, 4.0, 1.0, 1.0]), Verdict::Nothing);
+        assert_eq!(
+            slower_and_faster_text(&base, &cells(&[1.1, 1.8, 3.3, 4.0, 1.0, 1.0])),
+            "33 / 17"
+        );
         let (base, slower) = (cells(&[1.0; 10]), cells(&[1.1; 10]));
         assert_eq!(slower_and_faster_text(&base, &slower), "**100 / 0**");
     }

@@ -1,10 +1,14 @@
 //! Two rows compared cell by cell: what differs, and by how much that scatters.
 
+/// Of fewer differences the error is chance itself.
+const MIN_COUNT: usize = 6;
+
 /// The mean of some differences, and its standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Mean {
     pub(super) mean: f64,
     pub(super) error: f64,
+    pub(super) count: usize,
     /// All differences are zero.
     pub(super) is_same: bool,
 }
@@ -15,12 +19,17 @@ impl Mean {
         let mean = differences.iter().sum::<f64>() / n;
         let squares: f64 = differences.iter().map(|it| (it - mean) * (it - mean)).sum();
         let error = (squares / (n - 1.0).max(1.0) / n).sqrt();
-        Self { mean, error, is_same: differences.iter().all(|&it| it == 0.0) }
+        Self {
+            mean,
+            error,
+            count: differences.len(),
+            is_same: differences.iter().all(|&it| it == 0.0),
+        }
     }
 
-    /// Whether it is more than so many standard errors from nothing.
+    /// Whether it is more than so many standard errors from nothing, and there are enough to say so.
     pub(super) fn is_beyond(&self, errors: f64, least: f64) -> bool {
-        self.mean.abs() > errors * self.error && self.mean.abs() >= least
+        self.count >= MIN_COUNT && self.mean.abs() > errors * self.error && self.mean.abs() >= least
     }
 }
 
@@ -40,6 +49,8 @@ mod tests {
     fn a_mean_has_an_error() {
         let mean = Mean::of(&[1.0, 3.0]);
         assert_eq!((mean.mean, mean.error, mean.is_same), (2.0, 1.0, false));
+        assert!(!mean.is_beyond(1.9, 2.0), "two are too few");
+        let mean = Mean { count: MIN_COUNT, ..mean };
         assert!(mean.is_beyond(1.9, 2.0) && !mean.is_beyond(2.1, 0.0) && !mean.is_beyond(1.9, 2.1));
         assert!(Mean::of(&[0.0; 3]).is_same);
         assert_eq!(quantile([3.0, 1.0, 2.0].into_iter(), 0.95), 3.0);
