@@ -14,15 +14,18 @@
 //! * [`playground`]: the simulator in a page, and a program with it.
 //! * [`python`]: the module for Python, in an environment of its own.
 //! * [`shell`]: completions, manual pages, the bar.
+//! * [`ablate`]: what each mechanism of the sender buys.
 //! * [`views`]: a live server in a page, in a terminal and for a monitor.
 //! * [`web`]: a page as a player, in its own workspace.
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
 
+mod ablate;
 mod api;
 mod bevy;
 mod book;
 mod c;
 mod ci;
+mod copy;
 mod corpus;
 mod lan;
 mod mends;
@@ -67,6 +70,12 @@ Commands:
   deb [PROGRAM]     build Debian's package into target/deb, from a release build or this program
   mends [NAME]      take out each mend of a fault (minutes each): an oracle must find what it let in
   mends --list      what they are, and what finds each
+  ablate [FLAGS]    run random links and crowds without each mechanism of the sender: what does it buy?
+                    --only NAME, --seed N, --links N, --crowds N, --budget MINUTES; --out FILE writes the
+                    tables after each row, --write puts them in docs/ABLATION.md, --check demands that
+                    the build with switches does what the tree does while none is set
+  ablate --constants  the same with each constant of the sender halved and doubled
+  ablate --list     what the mechanisms are
 
 Before you propose a change:
   cargo test && cargo xtask ci
@@ -129,6 +138,11 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
             mends::list();
             Ok(())
         }
+        ["ablate", "--list"] => {
+            ablate::list();
+            Ok(())
+        }
+        ["ablate", flags @ ..] => Ok(ablate::run(workspace, &ablate::Args::parse(flags)?)?),
         ["mends", name] => Ok(mends::run(workspace, name)?),
         other => {
             Err(format!("`{}` is no command; see: cargo xtask --help", other.join(" ")).into())

@@ -11,7 +11,7 @@
 //! * [`names`]: tests, functions and tags that prose names.
 //! * [`msrv`]: the oldest supported Rust, stated once.
 //! * the header for C, which is made of sources, and made anew when they change.
-//! * [`mends`]: the lines that mend a fault, as the table has them that takes them out.
+//! * [`mends`], [`ablate`]: the lines that a table of changes has are in the code.
 
 mod arrows;
 mod lines;
@@ -25,7 +25,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::workspace::Workspace;
-use crate::{c, mends};
+use crate::{ablate, c, mends};
 pub(crate) use msrv::oldest_rust;
 
 /// Something to mend.
@@ -127,8 +127,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     findings.extend(names::check(&tree));
     let version = msrv::stated(&workspace.packages()?)?;
     findings.extend(msrv::check(&tree, &version));
-    let drifted = mends::drifted(|path| tree.file(path).and_then(|file| file.text.clone()));
-    findings.extend(drifted.into_iter().map(|(path, what)| Finding::new(path, 1, what)));
+    let text = |path: &str| tree.file(path).and_then(|file| file.text.clone());
+    let drifted = mends::drifted(text).into_iter().chain(ablate::drifted(text));
+    findings.extend(drifted.map(|(path, what)| Finding::new(path, 1, what)));
     let (header, is_made) = c::header_is_made_of_sources(&workspace.root)?;
     let not_made =
         || Finding::new(header, 1, "is not what the sources make: cargo xtask c --header");

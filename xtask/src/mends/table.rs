@@ -3,6 +3,8 @@
 //! The numbers are those of `oracle::KNOWN_FAULTS`, or of an issue. Where a fault lay in a design that is
 //! gone, what stands in its way now is taken out.
 
+use crate::copy::{Edit, edit};
+
 /// A mend that can be taken out.
 pub(super) struct Mend {
     /// In one word.
@@ -13,17 +15,6 @@ pub(super) struct Mend {
     pub(super) edits: &'static [Edit],
     /// The test of `crates/sim/tests`, or after `lib::` of the core, that fails without it.
     pub(super) finder: &'static str,
-}
-
-/// A change of one file.
-pub(super) struct Edit {
-    pub(super) path: &'static str,
-    pub(super) mended: &'static str,
-    pub(super) before: &'static str,
-}
-
-const fn edit(path: &'static str, mended: &'static str, before: &'static str) -> Edit {
-    Edit { path, mended, before }
 }
 
 const LIES: &str = "worlds::oracles::a_lie_costs_no_more_than_it_brings";

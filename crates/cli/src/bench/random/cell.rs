@@ -126,6 +126,7 @@ impl Cell {
                 "mean_ms": ms(run.mean()),
                 "jain": rounded(run.jain()),
                 "dropped": rounded(run.dropped_part()),
+                "offered_bytes": run.offered_bytes,
                 "dropped_before_feedback": rounded(run.dropped_blind_part()),
                 "failures": run.failures(),
                 "why": run.why,

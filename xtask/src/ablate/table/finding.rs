@@ -1,0 +1,258 @@
+//! How a rate is found: hints, trains, guesses, windows and disorder (docs/SENDER.md, 1).
+
+use super::Mechanism;
+use crate::copy::edit;
+
+const BLIND: &str = "crates/proto/src/bulk/pacing/blind.rs";
+const BOTTLENECK: &str = "crates/proto/src/bulk/bottleneck.rs";
+const FINDER: &str = "crates/proto/src/bulk/rate_finder.rs";
+const PACING: &str = "crates/proto/src/bulk/pacing/mod.rs";
+const SENDER: &str = "crates/proto/src/bulk/sender.rs";
+const TRAINS: &str = "crates/proto/src/bulk/trains.rs";
+
+pub(super) const MECHANISMS: &[Mechanism] = &[
+    Mechanism {
+        name: "request-hint",
+        without: "the copies of the request give no first rate",
+        edits: &[edit(
+            "crates/proto/src/bulk/sender/told.rs",
+            "        self.pacing.set_hint(rate);\n",
+            "        if $off {\n            return;\n        }\n        self.pacing.set_hint(rate);\n",
+        )],
+    },
+    Mechanism {
+        name: "trains",
+        without: "no slices go back to back",
+        edits: &[edit(TRAINS, "        self.left > 0\n", "        self.left > 0 && !$off\n")],
+    },
+    Mechanism {
+        name: "second-train",
+        without: "a start has one train",
+        edits: &[edit(
+            TRAINS,
+            "        if self.begun < MAX_TRAINS {",
+            "        if self.begun < MAX_TRAINS && !$off {",
+        )],
+    },
+    Mechanism {
+        name: "later-trains",
+        without: "no train looks for a rate after a guess was reduced",
+        edits: &[edit(
+            BLIND,
+            "let is_due = is_wanted && now >= self.train_at;",
+            "let is_due = is_wanted && now >= self.train_at && !$off;",
+        )],
+    },
+    Mechanism {
+        name: "trainless",
+        without: "where trains fail, a rate goes on to depend on them",
+        edits: &[edit(
+            SENDER,
+            "if is_alone && self.acked > TRAINLESS_AFTER",
+            "if !$off && is_alone && self.acked > TRAINLESS_AFTER",
+        )],
+    },
+    Mechanism {
+        name: "pairs",
+        without: "no pair of arrivals bounds a guess",
+        edits: &[edit(
+            "crates/proto/src/bulk/pacing/pairs.rs",
+            "if self.count < MIN_PAIRS {",
+            "if self.count < MIN_PAIRS || $off {",
+        )],
+    },
+    Mechanism {
+        name: "pair-wait",
+        without: "after a slow handshake a guess does not wait for the first pair",
+        edits: &[edit(
+            BLIND,
+            "        is_heard && self.pairs",
+            "        !$off && is_heard && self.pairs",
+        )],
+    },
+    Mechanism {
+        name: "at-once",
+        without: "a train that arrives at once does not raise the guess",
+        edits: &[edit(
+            BLIND,
+            "self.is_at_once = self.pairs.at_once()",
+            "self.is_at_once = !$off && self.pairs.at_once()",
+        )],
+    },
+    Mechanism {
+        name: "halving",
+        without: "a guess that gives no rate is kept",
+        edits: &[edit(
+            BLIND,
+            "        (self.late / HALVED_AFTER).min(MAX_HALVINGS)",
+            "        if $off { 0 } else { (self.late / HALVED_AFTER).min(MAX_HALVINGS) }",
+        )],
+    },
+    Mechanism {
+        name: "guess-losses",
+        without: "losses do not reduce a guess",
+        edits: &[edit(
+            BLIND,
+            "        if number < self.fresh_from {",
+            "        if number < self.fresh_from || $off {",
+        )],
+    },
+    Mechanism {
+        name: "share",
+        without: "a guess that was reduced twice still takes the rate that a train shows",
+        edits: &[edit(BLIND, "|_| self.cuts >= SURE_CUTS", "|_| self.cuts >= SURE_CUTS && !$off")],
+    },
+    Mechanism {
+        name: "marks",
+        without: "ECN's marks change nothing",
+        edits: &[edit(
+            SENDER,
+            "        self.pacing.on_congestion_mark(self.now, number);",
+            "        if $off {\n            return;\n        }\n        \
+             self.pacing.on_congestion_mark(self.now, number);",
+        )],
+    },
+    Mechanism {
+        name: "known",
+        without: "nothing is known of a path from other connections or before",
+        edits: &[edit(
+            SENDER,
+            "        let (floor, is_own) =",
+            "        let known = if $off { Known::NOTHING } else { known };\n        \
+             let (floor, is_own) =",
+        )],
+    },
+    Mechanism {
+        name: "recalled",
+        without: "a rate of an earlier connection is believed at once",
+        edits: &[edit(
+            SENDER,
+            "recalled: (!is_own && known.rate.is_some())",
+            "recalled: (!is_own && known.rate.is_some() && !$off)",
+        )],
+    },
+    Mechanism {
+        name: "rate-windows",
+        without: "only trains give a rate",
+        edits: &[edit(
+            FINDER,
+            "        self.measure_window(samples, loss, now, is_long);",
+            "        if !$off {\n            self.measure_window(samples, loss, now, is_long);\n        }",
+        )],
+    },
+    Mechanism {
+        name: "squeezed",
+        without: "a window gives no first rate, however slowly it arrived",
+        edits: &[edit(FINDER, "None if is_squeezed =>", "None if is_squeezed && !$off =>")],
+    },
+    Mechanism {
+        name: "lower-bound",
+        without: "a window without a queue does not raise the rate",
+        edits: &[edit(
+            FINDER,
+            "                self.set(old.max(min));",
+            "                \
+             self.set(if $off { old } else { old.max(min) });",
+        )],
+    },
+    Mechanism {
+        name: "follow-windows",
+        without: "busy windows of a long transfer do not move the rate",
+        edits: &[edit(
+            FINDER,
+            "                self.set(old + FOLLOWED * (old.clamp(min, max) - old));",
+            "                let step = if $off { 0.0 } else { FOLLOWED };\n                \
+             self.set(old + step * (old.clamp(min, max) - old));",
+        )],
+    },
+    Mechanism {
+        name: "envelope",
+        without: "disordered arrivals are measured like ordered ones",
+        edits: &[edit(
+            "crates/proto/src/bulk/samples.rs",
+            "        self.is_overtaken || self.is_bunched\n",
+            "        !$off && (self.is_overtaken || self.is_bunched)\n",
+        )],
+    },
+    Mechanism {
+        name: "look-up",
+        without: "a doubtful rate is not looked upward from",
+        edits: &[edit(FINDER, "if is_empty && !is_long &&", "if !$off && is_empty && !is_long &&")],
+    },
+    Mechanism {
+        name: "policer",
+        without: "no policer is recognised",
+        edits: &[edit(FINDER, "if is_empty && is_used &&", "if !$off && is_empty && is_used &&")],
+    },
+    Mechanism {
+        name: "upward",
+        without: "a rate that clocks cannot tell is not searched for",
+        edits: &[edit(
+            BOTTLENECK,
+            "        if !self.finder.is_at_least() {",
+            "        if !self.finder.is_at_least() || $off {",
+        )],
+    },
+    Mechanism {
+        name: "at-once-faster",
+        without: "a much higher rate waits for the queue of the lower one",
+        edits: &[
+            edit(
+                SENDER,
+                "            if has_short_ticks || is_beside_game",
+                "            if !$off && (has_short_ticks || is_beside_game",
+            ),
+            edit(
+                SENDER,
+                "known.is_some() && pacing.is_modelled() {",
+                "known.is_some() && pacing.is_modelled()) {",
+            ),
+        ],
+    },
+    Mechanism {
+        name: "near",
+        without: "a short path is like any other",
+        edits: &[edit(
+            "crates/proto/src/bulk/sender/timing.rs",
+            "let is_near = self.silence.rtt_span() < NEAR;",
+            "let is_near = self.silence.rtt_span() < NEAR && !$off;",
+        )],
+    },
+    Mechanism {
+        name: "near-lots",
+        without: "on a short path no more of the queue is tried than was seen",
+        edits: &[edit(
+            BOTTLENECK,
+            "            Some(rate) if self.is_near => {",
+            "            Some(rate) if self.is_near && !$off => {",
+        )],
+    },
+    Mechanism {
+        name: "near-ticks",
+        without: "ticks of a short path are as long as any",
+        edits: &[edit(
+            "crates/proto/src/bulk/pacing/model.rs",
+            "        if self.is_near { tick_through",
+            "        if self.is_near && !$off { tick_through",
+        )],
+    },
+    Mechanism {
+        name: "floor",
+        without: "a rate has no floor",
+        edits: &[edit(
+            PACING,
+            "        let law = Law::Blind(Blind::new(floor, None));\n        let floor =",
+            "        let floor = if $off { Rate::MIN } else { floor };\n        \
+             let law = Law::Blind(Blind::new(floor, None));\n        let floor =",
+        )],
+    },
+    Mechanism {
+        name: "floor-sinks",
+        without: "the floor stays where it is not passed",
+        edits: &[edit(
+            "crates/proto/src/bulk/pacing/flow.rs",
+            "        if self.at_floor.share() > FLOOR_LOSS {",
+            "        if self.at_floor.share() > FLOOR_LOSS && !$off {",
+        )],
+    },
+];

@@ -1,0 +1,246 @@
+//! When and which slice goes, and what comes back (docs/SENDER.md, 2 to 4).
+
+use super::Mechanism;
+use crate::copy::edit;
+
+const BOTTLENECK: &str = "crates/proto/src/bulk/bottleneck.rs";
+const CHOICE: &str = "crates/proto/src/bulk/choice.rs";
+const FATES: &str = "crates/proto/src/bulk/sender/fates.rs";
+const FREQUENCY: &str = "crates/proto/src/outgoing/ack_frequency.rs";
+const MODEL: &str = "crates/proto/src/bulk/pacing/model.rs";
+const PACING: &str = "crates/proto/src/bulk/pacing/mod.rs";
+const SENDER: &str = "crates/proto/src/bulk/sender.rs";
+const START: &str = "crates/proto/src/bulk/pacing/start.rs";
+const TIMING: &str = "crates/proto/src/bulk/sender/timing.rs";
+
+pub(super) const MECHANISMS: &[Mechanism] = &[
+    Mechanism {
+        name: "model",
+        without: "a known rate begins with a window at once, without the modelled queue",
+        edits: &[edit(
+            PACING,
+            "        if is_long && !is_modelled ||",
+            "        if is_long && !is_modelled || $off ||",
+        )],
+    },
+    Mechanism {
+        name: "window",
+        without: "the modelled queue paces long transfers, too, unless others are seen",
+        edits: &[edit(
+            PACING,
+            "let is_modelled = is_near && matches!(begin, Begin::Alone { .. });",
+            "let is_modelled = (is_near || $off) && matches!(begin, Begin::Alone { .. });",
+        )],
+    },
+    Mechanism {
+        name: "start-judge",
+        without: "the rounds of a start are not judged",
+        edits: &[edit(
+            PACING,
+            "Law::Model(start) if start.is_round(lasts, rtt) =>",
+            "Law::Model(start) if !$off && start.is_round(lasts, rtt) =>",
+        )],
+    },
+    Mechanism {
+        name: "start-early",
+        without: "a start beside others lasts as long as one alone",
+        edits: &[edit(
+            PACING,
+            "self.marked.is_some() || start.is_crowded() {",
+            "self.marked.is_some() || start.is_crowded() && !$off {",
+        )],
+    },
+    Mechanism {
+        name: "start-losses",
+        without: "a start that loses much begins its window like any",
+        edits: &[edit(
+            START,
+            "            None if kept < 1.0 - usual =>",
+            "            None if kept < 1.0 - usual && !$off =>",
+        )],
+    },
+    Mechanism {
+        name: "start-usual",
+        without: "what a start alone has lost is not usual",
+        edits: &[edit(
+            "crates/proto/src/bulk/pacing/windowed/mod.rs",
+            "        let seen = if is_sure {",
+            "        let seen = if is_sure && !$off {",
+        )],
+    },
+    Mechanism {
+        name: "unconfirmed",
+        without: "a rate that is not confirmed is used in full",
+        edits: &[edit(MODEL, "if self.is_measured { 1.0 }", "if self.is_measured || $off { 1.0 }")],
+    },
+    Mechanism {
+        name: "model-waits",
+        without: "what the model expects to be dropped does not hold the next back",
+        edits: &[edit(
+            SENDER,
+            "        if !passes && self.pacing.is_modelled() {",
+            "        if !passes && self.pacing.is_modelled() && !$off {",
+        )],
+    },
+    Mechanism {
+        name: "model-drops",
+        without: "what the model expects to be dropped is expected to arrive",
+        edits: &[edit(
+            FATES,
+            "        if self.chunks.has_unopened() { 0 }",
+            "        if self.chunks.has_unopened() || $off { 0 }",
+        )],
+    },
+    Mechanism {
+        name: "drops-apart",
+        without: "drops of the queue count as losses of the link",
+        edits: &[edit(
+            BOTTLENECK,
+            "        if Bytes(datagram.backlog) <= self.queue_seen { Fate::Lost }",
+            "        if Bytes(datagram.backlog) <= self.queue_seen || $off { Fate::Lost }",
+        )],
+    },
+    Mechanism {
+        name: "catch-up",
+        without: "a window makes up for nothing: a datagram goes in each tick",
+        edits: &[edit(
+            "crates/proto/src/bulk/pacing/windowed/mod.rs",
+            "        let pace = self.flow.pace();\n        let most =",
+            "        if $off {\n            return Span::ZERO;\n        }\n        \
+             let pace = self.flow.pace();\n        let most =",
+        )],
+    },
+    Mechanism {
+        name: "lateness",
+        without: "nothing is made up for when the caller is late",
+        edits: &[edit(
+            "crates/proto/src/bulk/lateness.rs",
+            "        self.late = late.clamp(Span::ZERO, MAX_LATE);",
+            "        self.late = if $off { Span::ZERO } else { late.clamp(Span::ZERO, MAX_LATE) };",
+        )],
+    },
+    Mechanism {
+        name: "repair",
+        without: "there are no repair slices, lost ones go again",
+        edits: &[edit(
+            SENDER,
+            "Cutting { room, is_fine: false, max_slice, has_repair },",
+            "Cutting { room, is_fine: false, max_slice, has_repair: has_repair && !$off },",
+        )],
+    },
+    Mechanism {
+        name: "ahead",
+        without: "nothing is sent against losses that are not known",
+        edits: &[edit(
+            "crates/proto/src/bulk/chunk.rs",
+            "self.needed() * share < NO_LOSS {",
+            "self.needed() * share < NO_LOSS || $off {",
+        )],
+    },
+    Mechanism {
+        name: "margin",
+        without: "at the full rate repair covers the mean of losses alone",
+        edits: &[edit(
+            CHOICE,
+            "let sigmas = path.margin(if is_lowest { MARGIN } else { TAIL_MARGIN });",
+            "let margin = path.margin(if is_lowest { MARGIN } else { TAIL_MARGIN });\n                \
+             let sigmas = if $off { 0.0 } else { margin };",
+        )],
+    },
+    Mechanism {
+        name: "tail",
+        without: "no further repair follows at half the rate",
+        edits: &[edit(
+            CHOICE,
+            "                if has_more {\n",
+            "                if has_more || $off {\n",
+        )],
+    },
+    Mechanism {
+        name: "tail-rate",
+        without: "the tail goes at the full rate",
+        edits: &[edit(TIMING, ".filter(|_| is_tail))", ".filter(|_| is_tail && !$off))")],
+    },
+    Mechanism {
+        name: "measured-losses",
+        without: "before the end, too, losses are expected that were not measured",
+        edits: &[edit(
+            CHOICE,
+            "let losses = if has_more { path.loss.measured() }",
+            "let losses = if has_more && !$off { path.loss.measured() }",
+        )],
+    },
+    Mechanism {
+        name: "exact",
+        without: "before the end, too, a repair slice goes for what is lost",
+        edits: &[edit(
+            CHOICE,
+            "let lost = if choice.is_exact {",
+            "let lost = if choice.is_exact && !$off {",
+        )],
+    },
+    Mechanism {
+        name: "loss-runs",
+        without: "losses count as independent",
+        edits: &[edit(
+            "crates/proto/src/bulk/loss.rs",
+            "        inflation.clamp(1.0, MAX_INFLATION)",
+            "        if $off { 1.0 } else { inflation.clamp(1.0, MAX_INFLATION) }",
+        )],
+    },
+    Mechanism {
+        name: "chunk-window",
+        without: "no more chunks are open on a fast or long path",
+        edits: &[edit(
+            TIMING,
+            "            .saturating_add(bytes.in_units_of(window::CHUNK))",
+            "            .saturating_add(if $off { 0 } else { bytes.in_units_of(window::CHUNK) })",
+        )],
+    },
+    Mechanism {
+        name: "reordering",
+        without: "what another has overtaken is always lost at once",
+        edits: &[edit(
+            "crates/proto/src/transit/ledger/ack_walk.rs",
+            "        self.reordering = self.reordering.max(overtaken);",
+            "        if !$off {\n            self.reordering = self.reordering.max(overtaken);\n        }",
+        )],
+    },
+    Mechanism {
+        name: "ack-frequency",
+        without: "a receiver is not asked for fewer acks",
+        edits: &[edit(
+            FREQUENCY,
+            "wanted.filter(|_| in_flight >= FEW_IN_FLIGHT || is_thin);",
+            "wanted.filter(|_| !$off && (in_flight >= FEW_IN_FLIGHT || is_thin));",
+        )],
+    },
+    Mechanism {
+        name: "ack-thinning",
+        without: "acks that get lost are not thinned",
+        edits: &[edit(
+            FREQUENCY,
+            "        if numbers < COUNTED {",
+            "        if numbers < COUNTED || $off {",
+        )],
+    },
+    Mechanism {
+        name: "silence-probes",
+        without: "after a timeout slices go on as before",
+        edits: &[edit(
+            "crates/proto/src/bulk/silence.rs",
+            "        self.timeouts == 0 || self.left > 0",
+            "        self.timeouts == 0 || self.left > 0 || $off",
+        )],
+    },
+    Mechanism {
+        name: "ensemble",
+        without: "the connections of a server to one address have a law each",
+        edits: &[edit(
+            "crates/proto/src/server/ensembles.rs",
+            "        self.address_of.insert(id, address);\n",
+            "        self.address_of.insert(id, address);\n        if $off {\n            \
+             return Arrived::Alone;\n        }\n",
+        )],
+    },
+];

@@ -1,0 +1,265 @@
+//! The law of long transfers (docs/SENDER.md, 5).
+
+use super::Mechanism;
+use crate::copy::edit;
+
+const LOSSES: &str = "crates/proto/src/bulk/pacing/windowed/losses.rs";
+const OTHERS: &str = "crates/proto/src/bulk/pacing/windowed/others.rs";
+const WINDOW: &str = "crates/proto/src/bulk/pacing/windowed/window.rs";
+const WINDOWED: &str = "crates/proto/src/bulk/pacing/windowed/mod.rs";
+
+pub(super) const MECHANISMS: &[Mechanism] = &[
+    Mechanism {
+        name: "disorder-long",
+        without: "where datagrams overtake each other a start is as long as elsewhere",
+        edits: &[edit(
+            "crates/proto/src/bulk/sender.rs",
+            "self.acked > if is_disordered {",
+            "self.acked > if is_disordered && !$off {",
+        )],
+    },
+    Mechanism {
+        name: "learn-trains",
+        without: "on a fast link a later train does not raise the window",
+        edits: &[edit(
+            WINDOWED,
+            "        if known > TRAIN_ABOVE * self.known &&",
+            "        if !$off && known > TRAIN_ABOVE * self.known &&",
+        )],
+    },
+    Mechanism {
+        name: "trip-bound",
+        without: "a queue that is taken for the path counts in full as its length",
+        edits: &[edit(
+            WINDOWED,
+            "        self.mean.min(MAX_TRIP * self.least) / SECOND",
+            "        (if $off { self.mean } else { self.mean.min(MAX_TRIP * self.least) }) / SECOND",
+        )],
+    },
+    Mechanism {
+        name: "pace",
+        without: "a window goes out at once",
+        edits: &[edit(
+            WINDOWED,
+            "        self.flow.adjust(pace.min(most));",
+            "        self.flow.adjust(if $off { 1e3 * pace } else { pace.min(most) });",
+        )],
+    },
+    Mechanism {
+        name: "passed",
+        without: "the pace is not bounded by what has passed",
+        edits: &[edit(
+            WINDOWED,
+            "        let most = most.max(packet / self.mean);",
+            "        let most = if $off { Rate::INFINITY } else { most.max(packet / self.mean) };",
+        )],
+    },
+    Mechanism {
+        name: "pace-growth",
+        without: "a pace that holds the window back does not grow",
+        edits: &[edit(
+            WINDOW,
+            "            self.growth = growth.max((2.0 * growth).min(MAX_PACE));",
+            "            self.growth = if $off { growth } else { growth.max((2.0 * growth).min(MAX_PACE)) };",
+        )],
+    },
+    Mechanism {
+        name: "doubling",
+        without: "growth stays a sixteenth",
+        edits: &[edit(
+            WINDOW,
+            "        self.growth = if is_near { MIN_GROWTH }",
+            "        self.growth = if is_near || $off { MIN_GROWTH }",
+        )],
+    },
+    Mechanism {
+        name: "near-full",
+        without: "growth is not slower near the window that overflowed",
+        edits: &[
+            edit(
+                WINDOW,
+                "        let near = NEAR_FULL * self.full;",
+                "        let near = if $off { 0.0 } else { NEAR_FULL * self.full };",
+            ),
+            edit(
+                WINDOW,
+                "let is_near = near <= self.size && self.size < self.full;",
+                "let is_near = near > 0.0 && near <= self.size && self.size < self.full;",
+            ),
+        ],
+    },
+    Mechanism {
+        name: "first-queue",
+        without: "before a queue was seen it is one when it is later",
+        edits: &[edit(
+            WINDOW,
+            "        let first = if is_first {",
+            "        let first = if is_first && !$off {",
+        )],
+    },
+    Mechanism {
+        name: "follow",
+        without: "a queue does not move the window toward the target",
+        edits: &[edit(
+            WINDOW,
+            "        let step = step.min(ADDED * (1.0 - seen.queue / target));",
+            "        let step = if $off { 0.0 } else { step.min(ADDED * (1.0 - seen.queue / target)) };",
+        )],
+    },
+    Mechanism {
+        name: "short-queue",
+        without: "where a queue overflowed the target is as elsewhere",
+        edits: &[edit(
+            WINDOW,
+            "        let target = wanted.min(self.max_queue) + jitter / 2.0;",
+            "        let bound = if $off { f64::INFINITY } else { self.max_queue };\n        \
+             let target = wanted.min(bound) + jitter / 2.0;",
+        )],
+    },
+    Mechanism {
+        name: "regrowth",
+        without: "and stays so small",
+        edits: &[edit(
+            WINDOW,
+            "        self.max_queue *= 1.0 + REGROWTH * (trip + seen.queue);",
+            "        self.max_queue *= 1.0 + if $off { 0.0 } else { REGROWTH * (trip + seen.queue) };",
+        )],
+    },
+    Mechanism {
+        name: "jitter",
+        without: "jitter is a queue",
+        edits: &[edit(
+            WINDOW,
+            "        self.spreads.iter().copied().fold(MAX_JITTER, f64::min)",
+            "        if $off { 0.0 } else { self.spreads.iter().copied().fold(MAX_JITTER, f64::min) }",
+        )],
+    },
+    Mechanism {
+        name: "cuts",
+        without: "losses never cut the window",
+        edits: &[edit(
+            LOSSES,
+            "        (lost > expected).then_some(lost / all - usual)",
+            "        (lost > expected && !$off).then_some(lost / all - usual)",
+        )],
+    },
+    Mechanism {
+        name: "trials",
+        without: "each excess of losses is the sender's own doing",
+        edits: &[edit(
+            WINDOW,
+            "        self.trial = (!is_plain).then_some(trial);",
+            "        let is_plain = is_plain || $off;\n        \
+             self.trial = (!is_plain).then_some(trial);",
+        )],
+    },
+    Mechanism {
+        name: "second-trial",
+        without: "heavy losses are believed after one trial",
+        edits: &[edit(
+            WINDOW,
+            "        if trial.excess > HEAVY && trial.tries < TRIES {",
+            "        if trial.excess > HEAVY && trial.tries < TRIES && !$off {",
+        )],
+    },
+    Mechanism {
+        name: "late-undoes",
+        without: "what was late, and not lost, does not undo a cut",
+        edits: &[edit(
+            WINDOW,
+            "        self.losses.on_spurious();\n",
+            "        if $off {\n            return;\n        }\n        self.losses.on_spurious();\n",
+        )],
+    },
+    Mechanism {
+        name: "usual-losses",
+        without: "no losses are usual",
+        edits: &[edit(
+            LOSSES,
+            "        self.usual.0 / self.usual.1",
+            "        if $off { 0.0 } else { self.usual.0 / self.usual.1 }",
+        )],
+    },
+    Mechanism {
+        name: "window-runs",
+        without: "losses in runs are as many events as datagrams",
+        edits: &[edit(
+            LOSSES,
+            "        (self.runs.0 / self.runs.1).max(1.0)",
+            "        if $off { 1.0 } else { (self.runs.0 / self.runs.1).max(1.0) }",
+        )],
+    },
+    Mechanism {
+        name: "over",
+        without: "a window may be any times larger than what got through",
+        edits: &[edit(
+            WINDOW,
+            "            let most = if self.has_met_queue {",
+            "            let most = if self.has_met_queue && !$off {",
+        )],
+    },
+    Mechanism {
+        name: "first-flood",
+        without: "a first round that loses most does not become what arrived",
+        edits: &[edit(
+            WINDOW,
+            "        if is_stale && seen.lost > seen.acked {",
+            "        if is_stale && seen.lost > seen.acked && !$off {",
+        )],
+    },
+    Mechanism {
+        name: "stale",
+        without: "what was sent before a cut is judged, too",
+        edits: &[edit(
+            WINDOW,
+            "        let is_stale = core::mem::take(&mut self.is_stale);",
+            "        let is_stale = core::mem::take(&mut self.is_stale) && !$off;",
+        )],
+    },
+    Mechanism {
+        name: "half-round",
+        without: "delays of the first half of a round count",
+        edits: &[edit(
+            WINDOWED,
+            "        if self.window.is_past_half(before, before + 1) {",
+            "        if self.window.is_past_half(before, before + 1) && !$off {",
+        )],
+    },
+    Mechanism {
+        name: "last-rounds",
+        without: "a round's delay is its own alone",
+        edits: &[edit(
+            WINDOWED,
+            "            let is_old = now - at >= LATELY || n >= LAST_ROUNDS;\n            if is_old &&",
+            "            let is_old = now - at >= LATELY || n >= LAST_ROUNDS;\n            \
+             if n > 0 && $off || is_old &&",
+        )],
+    },
+    Mechanism {
+        name: "drains",
+        without: "flows do not drain the queue in step",
+        edits: &[edit(
+            OTHERS,
+            "        self.drains.poll(now) && self.drain.is_none()",
+            "        self.drains.poll(now) && self.drain.is_none() && !$off",
+        )],
+    },
+    Mechanism {
+        name: "test-drains",
+        without: "a long queue is not tested by a drain",
+        edits: &[edit(
+            OTHERS,
+            "        if self.hot < HOT_ROUNDS ||",
+            "        if $off || self.hot < HOT_ROUNDS ||",
+        )],
+    },
+    Mechanism {
+        name: "others",
+        without: "CUBIC's window is never used",
+        edits: &[edit(
+            OTHERS,
+            "        if self.cubic.is_some() || !has_yielded",
+            "        if $off || self.cubic.is_some() || !has_yielded",
+        )],
+    },
+];
