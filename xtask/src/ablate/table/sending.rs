@@ -37,8 +37,35 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "the rounds of a start are not judged",
         edits: &[edit(
             PACING,
-            "Law::Model(start) if start.is_round(lasts, rtt) =>",
-            "Law::Model(start) if !$off && start.is_round(lasts, rtt) =>",
+            "Law::Model(start) if start.is_round(lasts) =>",
+            "Law::Model(start) if !$off && start.is_round(lasts) =>",
+        )],
+    },
+    Mechanism {
+        name: "start-bound",
+        without: "a start that loses most goes on at the rate of the link",
+        edits: &[edit(
+            START,
+            "        if is_flooded {\n            self.set_pace",
+            "        if is_flooded && !$off {\n            self.set_pace",
+        )],
+    },
+    Mechanism {
+        name: "start-raise",
+        without: "and stays at what arrived",
+        edits: &[edit(
+            START,
+            "} else if self.is_bounded && is_free {",
+            "} else if self.is_bounded && is_free && !$off {",
+        )],
+    },
+    Mechanism {
+        name: "start-first-flight",
+        without: "what was sent on a guess is not judged",
+        edits: &[edit(
+            PACING,
+            "Law::Blind(blind) => blind.next_after_train().min(self.next),",
+            "Law::Blind(blind) if !$off => blind.next_after_train().min(self.next),",
         )],
     },
     Mechanism {
