@@ -113,11 +113,6 @@ impl MessagePace {
         }
     }
 
-    /// The path is another one.
-    pub(super) const fn restart(&mut self) {
-        (self.window, self.threshold) = (INITIAL_BYTES, u64::MAX);
-    }
-
     /// The window. Until something is lost it is what a known rate takes to keep the link busy, at least.
     fn window(&self, path: KnownPath) -> u64 {
         let rtt = path.rtt.unwrap_or(INITIAL_RTT).as_micros();

@@ -1,36 +1,25 @@
-//! The peer's address, what may be sent to it before it is validated, and the size of what may be sent after
-//! (STANDARD-1, 3.5, 5.2 and 5.6).
+//! The path to the peer: its address, what may be sent there, and all that was measured of it (STANDARD-1,
+//! 3.5, 5.2 and 5.6; docs/decisions/0019-path.md).
 //!
-//! The invariant: an address that is not validated is sent at most three times the bytes, and three times
-//! the datagrams, that were received from it and verified; one that is in the client's token, 80 times and
-//! 384 KiB. It holds after every datagram, not on average.
+//! A change of address makes a new one, and the old one is dropped with all that it knew. Records of the
+//! ledger name their path. The invariants: only datagrams of a path change what is known of it. And an
+//! address that is not validated is sent at most three times the bytes, and three times the datagrams, that
+//! were received from it and verified; one that is in the client's token, 80 times and 384 KiB. That holds
+//! after every datagram, not on average.
+
+mod validation;
 
 use alloc::boxed::Box;
 use core::time::Duration;
 
+use super::ecn::EcnMarking;
+use super::message_pace::MessagePace;
 use super::mtu::{Mtu, Settled};
-use crate::transit::Datagram;
+use crate::outgoing::BlocksPath;
+use crate::transit::{Datagram, PathId, Timing};
 use crate::wire::MAX_DATAGRAM_BYTES;
 use crate::{FourTuple, Instant};
-
-/// How much more may be sent than was received: "three times" (RFC 9000, 8).
-const AMPLIFICATION_FACTOR: u64 = 3;
-
-/// The same for an address that is in the client's token. The matchmaker has exchanged data with someone
-/// there, but whoever has the token can send a request in that address's name, so it is not proven. Of four
-/// copies of a request this makes 384 KB. On 264 links a block of 256 KiB then takes 1.03 times the physical
-/// limit at the median, as without a bound; with 48 it is 1.09, with 16 1.32, and 1.43 without a token.
-const TOKEN_FACTOR: u64 = 80;
-
-/// The most that this allows, in bytes: a chunk and half as much again for its repair, which is what a first
-/// flight needs where a round trip is longer than the chunk.
-const MAX_TOKEN_BYTES: u64 = 393_216;
-
-/// The same in datagrams: of 1024 bytes, with room for smaller ones.
-const MAX_TOKEN_DATAGRAMS: u64 = 384;
-
-/// How often a path challenge is sent before the new address is forgotten.
-const MAX_CHALLENGES: u8 = 5;
+use validation::{AmplificationLimit, Candidate};
 
 /// What is known of the address a handshake begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,78 +32,81 @@ pub(crate) enum AddressProof {
     Validated,
 }
 
-/// What was received from an address and sent to it, and so what may still be sent.
-#[derive(Clone, Copy, Debug, Default)]
-struct AmplificationLimit {
-    received_bytes: u64,
-    received: u64,
-    sent_bytes: u64,
-    sent: u64,
-    /// The address is in the client's token.
-    is_in_token: bool,
-}
-
-impl AmplificationLimit {
-    /// A verified datagram arrived.
-    fn on_received(&mut self, bytes: usize) {
-        self.received_bytes = self.received_bytes.saturating_add(bytes as u64);
-        self.received = self.received.saturating_add(1);
-    }
-
-    fn on_sent(&mut self, bytes: usize) {
-        self.sent_bytes = self.sent_bytes.saturating_add(bytes as u64);
-        self.sent = self.sent.saturating_add(1);
-    }
-
-    /// Bytes that the next datagram may have; 0 if none may be sent.
-    fn room(&self) -> usize {
-        if self.sent >= self.allowed(self.received, MAX_TOKEN_DATAGRAMS) {
-            return 0;
-        }
-        let allowed = self.allowed(self.received_bytes, MAX_TOKEN_BYTES);
-        usize::try_from(allowed.saturating_sub(self.sent_bytes)).unwrap_or(usize::MAX)
-    }
-
-    /// What may be sent for this much that was received.
-    fn allowed(&self, received: u64, max_in_token: u64) -> u64 {
-        let usual = received.saturating_mul(AMPLIFICATION_FACTOR);
-        if !self.is_in_token {
-            return usual;
-        }
-        usual.max(received.saturating_mul(TOKEN_FACTOR).min(max_in_token))
-    }
-}
-
-/// A new address of the peer that is being validated.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    address: FourTuple,
-    challenge: [u8; 8],
-    limit: AmplificationLimit,
-    next_at: Instant,
-    remaining: u8,
-}
-
-/// The peer's address. In boxes is what exists only while an address is not validated.
-#[derive(Clone, Debug)]
+/// A path, and all that belongs to it. In boxes is what exists only while an address is not validated, or
+/// while something is sent.
+#[derive(Debug)]
 pub(crate) struct Path {
+    id: PathId,
     address: FourTuple,
     /// `None` once the address is validated.
     limit: Option<Box<AmplificationLimit>>,
+    /// The address that may take its place.
     candidate: Option<Box<Candidate>>,
     mtu: Mtu,
+    pub(super) timing: Timing,
+    pub(super) ecn: EcnMarking,
+    /// Made for the first message.
+    pub(super) messages: Option<Box<MessagePace>>,
+    pub(super) blocks: BlocksPath,
+}
+
+/// An address that was validated, and how long its answer took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Validated {
+    pub(crate) address: FourTuple,
+    after: Option<Duration>,
 }
 
 impl Path {
     /// The path to an address of which this much is proven. Datagrams are never larger than
-    /// `max_datagram_bytes`.
-    pub(crate) fn new(address: FourTuple, proof: AddressProof, max_datagram_bytes: u16) -> Self {
-        let limit = AmplificationLimit {
-            is_in_token: proof == AddressProof::InToken,
-            ..AmplificationLimit::default()
-        };
+    /// `max_datagram_bytes`, and are marked if that is wanted.
+    pub(crate) fn new(
+        address: FourTuple,
+        proof: AddressProof,
+        max_datagram_bytes: u16,
+        is_marked: bool,
+    ) -> Self {
+        let limit = AmplificationLimit::new(proof == AddressProof::InToken);
         let limit = (proof != AddressProof::Validated).then(|| Box::new(limit));
-        Self { address, limit, candidate: None, mtu: Mtu::new(max_datagram_bytes) }
+        let id = PathId::FIRST;
+        Self {
+            id,
+            address,
+            limit,
+            candidate: None,
+            mtu: Mtu::new(max_datagram_bytes, Instant::ZERO),
+            timing: Timing::new(id),
+            ecn: EcnMarking::new(is_marked),
+            messages: None,
+            blocks: BlocksPath::new(id, None),
+        }
+    }
+
+    /// The path that takes its place, to an address that was validated. Of this one it has the largest
+    /// datagram that both ends allow, and the marks that the peer counts together; nothing was measured of it
+    /// but how long the answer took.
+    pub(crate) fn followed_by(&self, now: Instant, new: Validated, is_marked: bool) -> Self {
+        let id = self.id.next();
+        let timing = match new.after {
+            Some(after) => Timing::validated(id, now, after),
+            None => Timing::new(id),
+        };
+        Self {
+            id,
+            address: new.address,
+            limit: None,
+            candidate: None,
+            mtu: Mtu::new(self.mtu.max(), now),
+            ecn: self.ecn.on_new_path(is_marked),
+            messages: None,
+            blocks: BlocksPath::new(id, new.after.map(|_| timing.initial_rtt())),
+            timing,
+        }
+    }
+
+    /// Whether a datagram was sent on it: what became of others says nothing of it.
+    pub(super) fn is_of(&self, datagram: &Datagram) -> bool {
+        datagram.path == self.id
     }
 
     pub(crate) const fn address(&self) -> FourTuple {
@@ -149,13 +141,14 @@ impl Path {
 
     /// The fate of a datagram, a probe or not. Returns whether it shows a black hole: datagrams have 1200
     /// bytes again.
-    pub(crate) fn on_settled(
-        &mut self,
-        now: Instant,
-        datagram: &Datagram,
-        is_lost: bool,
-        probe_timeout: Duration,
-    ) -> bool {
+    pub(crate) fn on_settled(&mut self, now: Instant, datagram: &Datagram, is_lost: bool) -> bool {
+        if !self.is_of(datagram) {
+            return false;
+        }
+        if is_lost && datagram.is_marked {
+            self.ecn.on_lost();
+        }
+        let probe_timeout = self.timing.probe_timeout();
         let (number, sent_at) = (datagram.number, datagram.sent_at);
         if datagram.is_probe() {
             self.mtu.on_probe(now, number, is_lost, probe_timeout);
@@ -204,42 +197,35 @@ impl Path {
             self.candidate = None;
             return;
         }
-        let fresh = Candidate {
-            address: from,
-            challenge,
-            limit: AmplificationLimit::default(),
-            next_at: now,
-            remaining: MAX_CHALLENGES,
-        };
+        let fresh = Candidate::new(now, from, challenge);
         let candidate = self.candidate.get_or_insert_with(|| Box::new(fresh));
-        if !candidate.address.has_remote_of(from) {
+        if !candidate.address().has_remote_of(from) {
             **candidate = fresh;
         }
-        candidate.address.local = from.local;
-        candidate.limit.on_received(bytes);
+        candidate.on_received(from, bytes);
     }
 
-    /// A path response arrived from this address. Returns whether the peer's address has changed.
-    pub(crate) fn on_response(&mut self, now: Instant, from: FourTuple, response: [u8; 8]) -> bool {
-        let is_right = self.candidate.as_ref().is_some_and(|candidate| {
-            candidate.address.has_remote_of(from) && candidate.challenge == response
-        });
-        if is_right {
-            (self.address, self.limit, self.candidate) = (from, None, None);
-            self.mtu.restart(now);
-        }
-        is_right
+    /// A path response arrived from this address. Returns it if the peer's address has changed to it, as
+    /// which [`followed_by`](Self::followed_by) is to be called.
+    pub(crate) fn on_response(
+        &self,
+        now: Instant,
+        from: FourTuple,
+        response: [u8; 8],
+    ) -> Option<Validated> {
+        let candidate =
+            self.candidate.as_ref().filter(|candidate| candidate.is_answered_by(from, response))?;
+        Some(Validated { address: from, after: candidate.answered_after(now) })
     }
 
     /// The path challenge to send now: its destination, its bytes, and the room for its datagram.
     pub(crate) fn poll_challenge(&mut self, now: Instant) -> Option<(FourTuple, [u8; 8], usize)> {
-        let candidate = self.candidate.as_ref().filter(|candidate| candidate.next_at <= now)?;
-        if candidate.remaining == 0 {
+        let candidate = self.candidate.as_ref().filter(|candidate| candidate.next_at() <= now)?;
+        let Some((bytes, room)) = candidate.challenge() else {
             self.candidate = None;
             return None;
-        }
-        let room = candidate.limit.room().min(MAX_DATAGRAM_BYTES);
-        Some((candidate.address, candidate.challenge, room))
+        };
+        Some((candidate.address(), bytes, room))
     }
 
     /// The challenge was sent, or did not fit; the next one is due after `interval`.
@@ -250,16 +236,12 @@ impl Path {
         interval: Duration,
     ) {
         if let Some(candidate) = &mut self.candidate {
-            candidate.remaining = candidate.remaining.saturating_sub(1);
-            candidate.next_at = now + interval;
-            if let Some(bytes) = sent_bytes {
-                candidate.limit.on_sent(bytes);
-            }
+            candidate.on_challenge(now, sent_bytes, interval);
         }
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.candidate.as_ref().map(|candidate| candidate.next_at)
+        self.candidate.as_ref().map(|candidate| candidate.next_at())
     }
 
     /// Panics if its parts contradict each other.
@@ -274,7 +256,7 @@ mod tests {
 
     /// What is sent for this many copies of a request, datagram by datagram.
     fn sent(proof: AddressProof, copies: usize, datagram: usize) -> usize {
-        let mut path = Path::new(FourTuple::new(([192, 0, 2, 1], 9).into()), proof, 1200);
+        let mut path = Path::new(FourTuple::new(([192, 0, 2, 1], 9).into()), proof, 1200, false);
         (0..copies).for_each(|_| path.on_request(1200));
         let mut sent = 0;
         while path.room() >= datagram && sent < 1_000_000 {
