@@ -13,7 +13,7 @@ use super::loss::LossEstimate;
 use super::pacing::{Blind, Pacing};
 use super::recalled::Recalled;
 use super::trains::Trains;
-use super::tuning::silence::FIRST_RTT;
+use super::tuning::silence::{FIRST_RTT, MAX_COUNTED_LOST};
 use super::tuning::{FULL_PACKET, blind};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
@@ -41,8 +41,11 @@ pub(crate) struct PathState {
     pub(super) acked: usize,
     /// Datagrams whose fate was settled while no rate was known.
     pub(super) without_rate: usize,
-    /// Datagrams below this number were sent faster than a policer passes them.
-    pub(super) too_fast_below: u64,
+    /// Losses of datagrams from this number on are in the estimate. What was sent before there was a rate is
+    /// not, nor what was sent faster than a policer passes it.
+    pub(super) loss_from: u64,
+    /// Those in it of datagrams that were given up.
+    pub(super) given_up: usize,
     pub(super) next_tail: Instant,
     /// The size of the last datagram, and of a full one.
     pub(super) last_bytes: Bytes,
@@ -78,7 +81,8 @@ impl PathState {
             trains: Trains::new(),
             acked: 0,
             without_rate: 0,
-            too_fast_below: 0,
+            loss_from: u64::MAX,
+            given_up: 0,
             next_tail: Instant::ZERO,
             last_bytes: FULL_PACKET,
             packet: FULL_PACKET,
@@ -116,10 +120,7 @@ impl PathState {
         let (number, bytes) = (acked.datagram.number, Bytes(acked.datagram.wire_bytes()));
         self.delivered.on_acked(bytes);
         self.bottleneck.on_acked(number, bytes);
-        if matches!(acked.before, Fate::Lost | Fate::GivenUp) {
-            self.loss.on_late();
-            self.pacing.on_spurious();
-        }
+        self.take_back(number, acked.before);
         if acked.datagram.slice.is_none() {
             return;
         }
@@ -127,6 +128,38 @@ impl PathState {
         if let Some(recalled) = &mut self.recalled {
             recalled.on_acked(bytes);
         }
+    }
+
+    /// A datagram was acknowledged that counted as lost: what that has changed is undone, and no more than
+    /// that.
+    fn take_back(&mut self, number: u64, before: Fate) {
+        match before {
+            Fate::InFlight | Fate::Acked => {}
+            Fate::Lost | Fate::Dropped => {
+                self.pacing.on_spurious(number);
+                if before == Fate::Lost && number >= self.loss_from {
+                    self.loss.on_late();
+                }
+            }
+            Fate::GivenUp if self.given_up > 0 => {
+                self.given_up -= 1;
+                self.loss.on_late();
+            }
+            Fate::GivenUp => {}
+        }
+    }
+
+    /// This many datagrams are given up, for nothing was heard for long.
+    pub(super) fn on_given_up(&mut self, datagrams: usize) {
+        let counted = datagrams.min(MAX_COUNTED_LOST);
+        (0..counted).for_each(|_| self.loss.on_packet(true));
+        self.given_up += counted;
+    }
+
+    /// A policer was found out: what was lost so far, and will be of what is sent below `next`, was sent too
+    /// fast.
+    pub(super) const fn on_policed(&mut self, next: u64) {
+        (self.loss, self.loss_from, self.given_up) = (LossEstimate::new(), next, 0);
     }
 
     /// The fate of the next datagram of it is settled.
@@ -141,7 +174,10 @@ impl PathState {
         let is_known = self.bottleneck.rate().is_some();
         self.without_rate += usize::from(!is_known);
         let is_counted = is_known || self.without_rate > blind::BELIEVED_SLICES;
-        if is_counted && datagram.fate != Fate::Dropped {
+        if is_counted && self.loss_from == u64::MAX {
+            self.loss_from = datagram.number;
+        }
+        if datagram.number >= self.loss_from && datagram.fate != Fate::Dropped {
             self.loss.on_packet(datagram.fate == Fate::Lost);
         }
     }
@@ -183,5 +219,109 @@ impl PathState {
     #[cfg(test)]
     pub(crate) const fn has_share(&self) -> bool {
         self.pacing.has_own_rate()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transit::{AckFrame, Ledger, Modelled, Outgoing, Timing};
+
+    const ID: PathId = PathId::FIRST;
+
+    /// A path, and a ledger of datagrams that were sent on it a millisecond apart.
+    struct Line {
+        path: PathState,
+        ledger: Ledger,
+        timing: Timing,
+    }
+
+    impl Line {
+        fn new(known: Option<Rate>, datagrams: u64) -> Self {
+            let known = Known { rate: known, ..Known::NOTHING };
+            let path = PathState::new(Instant::ZERO, ID, 0, 0, known);
+            let mut it = Self { path, ledger: Ledger::new(), timing: Timing::new(ID) };
+            (0..datagrams).for_each(|number| it.send(number));
+            it
+        }
+
+        fn send(&mut self, number: u64) {
+            let outgoing = Outgoing {
+                number,
+                wire_bytes: 1228,
+                is_ack_eliciting: true,
+                is_marked: false,
+                slice: None,
+                modelled: Modelled::default(),
+            };
+            self.ledger.on_sent(Instant::from_millis(number), &mut self.timing, outgoing);
+        }
+
+        /// These are acknowledged, and what others overtook is lost.
+        fn ack(&mut self, numbers: core::ops::RangeInclusive<u64>) {
+            let Self { path, ledger, timing } = self;
+            let first = u32::try_from(numbers.end() - numbers.start()).unwrap();
+            let ack = AckFrame::new(*numbers.end(), Duration::ZERO, first);
+            let mut walk = ledger.begin_ack(&ack).unwrap();
+            while let Some(acked) = ledger.poll_acked(Instant::ZERO, timing, &mut walk) {
+                if path.is_of(&acked.datagram) {
+                    path.on_acked(&acked);
+                }
+            }
+            while let Some(settled) = ledger.poll_fate(timing, |datagram| path.lost_as(datagram)) {
+                if path.is_of(&settled) {
+                    path.on_settled(&settled);
+                }
+            }
+        }
+
+        fn lost(&self) -> f64 {
+            let losses = self.path.loss.measured();
+            losses.share * losses.packets
+        }
+    }
+
+    /// Losses before a rate is known are not in the estimate, so the late ones of them take nothing out of
+    /// it.
+    #[test]
+    fn no_more_is_taken_back_than_was_counted() {
+        let mut line = Line::new(None, 400);
+        line.ack(20..=299);
+        assert!(line.lost() < 1e-9, "no rate is known, and few have a fate");
+        line.ack(320..=399);
+        assert!((line.lost() - 20.0).abs() < 1e-9, "{}", line.lost());
+        line.ack(0..=19);
+        assert!((line.lost() - 20.0).abs() < 1e-9, "{}", line.lost());
+        line.ack(300..=309);
+        assert!((line.lost() - 10.0).abs() < 1e-9, "{}", line.lost());
+    }
+
+    /// After a silence a chunk at most counts as lost, of all that is given up: when it arrives after all, no
+    /// more is taken back.
+    #[test]
+    fn what_is_given_up_is_taken_back_as_far_as_it_counted() {
+        let mut line = Line::new(Some(Rate::from_kbps(10_000)), 2_000);
+        line.ack(10..=19);
+        assert!((line.lost() - 10.0).abs() < 1e-9);
+        let given_up = line.ledger.give_up(0);
+        line.path.on_given_up(given_up);
+        assert!(given_up > 2 * MAX_COUNTED_LOST && line.lost() > 10.0);
+        line.ack(20..=1_999);
+        assert!((line.lost() - 10.0).abs() < 1.0, "{}", line.lost());
+    }
+
+    /// What was on another path, or before this one was measured, changes nothing.
+    #[test]
+    fn only_datagrams_of_the_path_count() {
+        let mut line = Line::new(Some(Rate::from_kbps(10_000)), 100);
+        let old = line.path.known();
+        line.path = PathState::new(Instant::ZERO, ID.next(), 0, 0, Known::NOTHING);
+        line.ack(50..=99);
+        line.ack(0..=9);
+        assert_eq!((line.path.known().loss, line.path.acked), (LossEstimate::new(), 0));
+        assert!(old.rate.is_some() && line.path.known().rate.is_none());
+        line.path = PathState::new(Instant::ZERO, ID, 100, 0, old);
+        line.ack(10..=49);
+        assert_eq!(line.path.known().proven, Proven::NOTHING, "sent before it was measured");
     }
 }

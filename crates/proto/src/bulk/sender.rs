@@ -19,13 +19,11 @@ use super::chunks::{Chunks, Cutting};
 use super::config::{SenderConfig, SenderStats};
 use super::lateness::Lateness;
 use super::limit::Limit;
-use super::loss::LossEstimate;
 use super::path::PathState;
 use super::reader::Reader;
 use super::silence::Silence;
 use super::tuning::near::is_fast;
 use super::tuning::rate_finder::{TRAIN_ABOVE, TRAINLESS_AFTER};
-use super::tuning::silence::MAX_COUNTED_LOST;
 use super::tuning::{TICK, flow};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
@@ -317,14 +315,14 @@ impl Sender {
         let rtt = path.rtt_span;
         let is_disordered = path.disorder > 0.75 * rtt;
         let is_long = path.acked > if is_disordered { flow::LONG / 4 } else { flow::LONG };
-        let PathState { bottleneck, pacing, .. } = path;
+        let bottleneck = &mut path.bottleneck;
         let (known, was_policed) = (bottleneck.rate(), bottleneck.finder().is_policed());
         let count = bottleneck.on_arrivals(frame, ledger, &path.loss, self.now, is_long);
         let found = bottleneck.look_upward(count, ledger.next_number());
         if bottleneck.finder().is_policed() && !was_policed {
-            // What was lost so far was sent too fast.
-            (path.loss, path.too_fast_below) = (LossEstimate::new(), self.next_number);
+            path.on_policed(self.next_number);
         }
+        let PathState { bottleneck, pacing, .. } = path;
         let is_faster = |rate: &Rate| known.is_none_or(|known| *rate > TRAIN_ABOVE * known);
         if let Some(rate) = bottleneck.rate().filter(is_faster) {
             let has_short_ticks = bottleneck.is_near() && is_fast(rate, path.packet);
@@ -361,8 +359,7 @@ impl Sender {
                 // All was answered, and it is not the peer that is silent.
                 return self.silence.begin(now);
             }
-            let given_up = ledger.give_up(path.from);
-            (0..given_up.min(MAX_COUNTED_LOST)).for_each(|_| path.loss.on_packet(true));
+            path.on_given_up(ledger.give_up(path.from));
             self.chunks.on_given_up();
             self.silence.on_timeout(now);
             self.set_stale();

@@ -7,6 +7,7 @@
 //! be sent.
 
 mod beside_game;
+mod blamed;
 mod blind;
 mod cubic;
 mod drains;
@@ -26,6 +27,8 @@ pub(crate) use blind::Blind;
 pub(crate) use model::Queue;
 
 use self::beside_game::BesideGame;
+use self::blamed::Blamed;
+use self::blind::Guess;
 use self::flow::Flow;
 use self::start::{Begin, Start};
 use self::windowed::Windowed;
@@ -68,6 +71,8 @@ pub(crate) struct Pacing {
     /// A router has marked a datagram before there was a rate of its own: the number after the last datagram
     /// sent when it was heard of, for those before say nothing new.
     marked: Option<u64>,
+    /// A guess that losses have reduced.
+    cut: Option<(Guess, Blamed)>,
     /// The first datagram sent at the transfer's own rate.
     own_from: u64,
     /// The datagrams in flight, those with a slice, the minimum round trip, and by how much later than that
@@ -94,6 +99,7 @@ impl Pacing {
             next: 0,
             sent_at: Instant::ZERO,
             marked: None,
+            cut: None,
             own_from: u64::MAX,
             in_flight: (0, 0),
             rtt: Span::ZERO,
@@ -328,16 +334,28 @@ impl Pacing {
         }
         let next = self.next;
         if let Law::Blind(blind) = &mut self.law {
+            let guess = blind.guess();
             blind.on_settled(number, is_lost, next, rtt);
+            if blind.is_cut_from(&guess) {
+                self.cut = Some((guess, Blamed::new(next, guess.lost() + 1.0)));
+            }
         } else if let Some(flow) = self.flow_mut() {
             flow.on_settled(number, is_lost, rtt);
         }
     }
 
-    /// One that was taken for lost has arrived.
-    pub(crate) fn on_spurious(&mut self) {
+    /// One that was taken for lost has arrived: what that has changed is undone.
+    pub(crate) fn on_spurious(&mut self, number: u64) {
         if let Law::Windowed(law) = &mut self.law {
             law.on_spurious();
+        }
+        if let Law::Blind(blind) = &mut self.law {
+            blind.on_spurious(number);
+            if let Some((guess, _)) = self.cut.take_if(|(_, losses)| losses.is_refuted_by(number)) {
+                blind.take_back(&guess);
+            }
+        } else if let Some(flow) = self.flow_mut() {
+            flow.on_spurious(number);
         }
     }
 
