@@ -26,8 +26,8 @@ pub(crate) struct Sample {
 /// The base delay: the smallest recent one-way delay, kept in two halves of its lifetime.
 ///
 /// While the queue is never seen empty, the recent minimum includes a queue, so the older minimum is kept.
-/// If the path itself becomes longer by more than [`UNQUEUED`], the base stays too small: the transfer then
-/// acts as if others filled the queue.
+/// If the path itself becomes longer by more than [`UNQUEUED`], the base stays too small until drains have
+/// shown it (`pacing/windowed/others.rs`), and [`shift`](Self::shift) sets it right.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BaseDelay {
     now: Span,
@@ -49,7 +49,7 @@ impl BaseDelay {
         self.now = self.now.min(delay);
     }
 
-    /// Datagrams are larger, and take so much longer without any queue.
+    /// Datagrams take so much longer without any queue: they are larger, or the path is longer.
     pub(crate) fn shift(&mut self, longer: Span) {
         (self.now, self.before) = (self.now + longer, self.before + longer);
     }
@@ -227,6 +227,11 @@ impl Samples {
     /// The least delay that the last report named; `None` before there was one.
     pub(crate) const fn least_delay(&self) -> Option<Span> {
         self.least_delay
+    }
+
+    /// The path has become longer by so much.
+    pub(crate) fn on_longer(&mut self, by: Span) {
+        self.base.shift(by);
     }
 
     /// The base delay: the one-way delay without a queue.

@@ -339,6 +339,9 @@ impl Sender {
         for sample in bottleneck.newest(count) {
             pacing.on_arrival(self.now, sample, path.rtt_span);
         }
+        if let Some(longer) = pacing.poll_rise() {
+            bottleneck.on_longer(longer);
+        }
         self.set_stale();
     }
 

@@ -63,6 +63,8 @@ pub(crate) struct Pacing {
     is_least: bool,
     /// The base delay of full datagrams, and how large these are at least.
     base: BaseDelay,
+    /// By how much it has just risen.
+    rise: Option<Span>,
     full: Bytes,
     /// The number after the last datagram sent, and when that was on a near path: there a law that begins
     /// makes up for nothing from before.
@@ -95,6 +97,7 @@ impl Pacing {
             hint: None,
             is_least: false,
             base,
+            rise: None,
             full,
             next: 0,
             sent_at: Instant::ZERO,
@@ -381,6 +384,10 @@ impl Pacing {
         let packet = self.full + NEARLY_FULL;
         if let Law::Windowed(law) = &mut self.law {
             law.on_delay(now.into(), sample, delay, fell, packet);
+            if let Some(longer) = law.poll_longer() {
+                self.base.shift(longer);
+                self.rise = Some(longer);
+            }
         }
         let Some(lasts) = self.flow_mut().and_then(|flow| flow.on_arrival(*sample, delay)) else {
             return;
@@ -390,6 +397,11 @@ impl Pacing {
             Law::BesideGame(law) if law.is_round(lasts, rtt) => law.judge(sample.at, rtt),
             _ => {}
         }
+    }
+
+    /// By how much the delay without a queue has risen, if that was just found out: the path is longer.
+    pub(crate) const fn poll_rise(&mut self) -> Option<Span> {
+        self.rise.take()
     }
 
     /// A datagram, no older than `number`, was marked by a router whose queue is too long. It ends the start

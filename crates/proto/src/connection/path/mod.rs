@@ -278,4 +278,35 @@ mod tests {
         assert_eq!(of(200, 1200), [600 * 1200, 600 * 1200], "three times in any case");
         assert!(sent(AddressProof::Validated, 0, 1200) > 999_999);
     }
+
+    /// A change of address takes along what the ends agreed on, and nothing that was measured.
+    #[test]
+    fn a_path_that_follows_another_knows_nothing_of_it() {
+        let (here, there) = ([192, 0, 2, 1], [192, 0, 2, 7]);
+        let address = |ip: [u8; 4]| FourTuple::new((ip, 9).into());
+        let ms = Instant::from_millis;
+        let mut old = Path::new(address(here), AddressProof::Validated, 1472, true);
+        old.on_probe_sent(1);
+        old.mtu.on_probe(ms(5), 1, false, Duration::from_millis(100));
+        (0..10).for_each(|_| old.ecn.on_sent());
+        (0..10).for_each(|_| old.ecn.on_lost());
+        old.messages = Some(Box::default());
+        assert!(old.max_datagram_bytes() == 1472 && !old.ecn.is_due());
+
+        old.on_newest_from(ms(1_000), address(there), 1_200, [7; 8]);
+        let (to, challenge, room) = old.poll_challenge(ms(1_000)).unwrap();
+        assert_eq!((to, challenge, room), (address(there), [7; 8], 1_200));
+        old.on_challenge(ms(1_000), Some(100), Duration::from_millis(300));
+        for (from, bytes) in [(here, [7; 8]), (there, [8; 8])] {
+            assert!(old.on_response(ms(1_040), address(from), bytes).is_none());
+        }
+        let new = old.on_response(ms(1_040), address(there), [7; 8]).unwrap();
+        let path = old.followed_by(ms(1_040), new, true);
+        assert_eq!((path.address(), path.limited_room()), (address(there), None));
+        assert_eq!((path.max_datagram_bytes(), path.probe_at()), (1_200, Some(ms(1_040))));
+        assert!(path.ecn.is_due() && path.ecn.sent() == 10, "the peer goes on to count");
+        assert!(path.messages.is_none() && path.timing.rtt().latest_rtt().is_none());
+        assert_eq!(path.timing.probe_timeout(), Duration::from_millis(40 + 4 * 20 + 20));
+        assert!(path.poll_timeout().is_none() && path.id == old.id.next());
+    }
 }

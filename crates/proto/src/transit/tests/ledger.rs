@@ -257,6 +257,74 @@ fn reordering_is_learned() {
     assert_eq!(fates(&sent)[3], Fate::Lost);
 }
 
+/// Reordering that is over is waited for in 32 recoveries at most: it only grew.
+#[test]
+fn reordering_that_is_over_is_unlearned() {
+    let mut sent = send_apart(60);
+    acked(&mut sent, at(60), &ack(49, 0, &[])).unwrap();
+    settle(&mut sent);
+    acked(&mut sent, at(60), &ack(49, 0, &[(48, 1)])).unwrap();
+    assert!(sent.timing.reordering() >= ms(40), "one that counted as lost has arrived");
+    let mut recoveries = 0;
+    while !sent.timing.reordering().is_zero() {
+        // Of ten, a quarter of a second apart, two are lost, and nothing overtakes anything.
+        for n in 0..10 {
+            let now = at(1_000 + 2_500 * recoveries + 250 * n);
+            send(&mut sent, now, 1);
+            let number = sent.next_number() - 1;
+            if n % 5 != 3 {
+                assert!(acked(&mut sent, now, &ack(number, 0, &[])).is_ok());
+                assert!(lost(&mut sent, now).len() <= 60);
+            }
+        }
+        recoveries += 1;
+        assert!(recoveries <= 32, "{:?}", sent.timing.reordering());
+    }
+    assert!(recoveries >= 8, "for some time it is: {recoveries}");
+}
+
+/// Where it goes on it is kept, although nothing counts as lost any more that arrives: an earlier ack names
+/// what was sent later.
+#[test]
+fn reordering_that_goes_on_is_kept() {
+    let mut sent = send_apart(60);
+    acked(&mut sent, at(60), &ack(49, 0, &[])).unwrap();
+    settle(&mut sent);
+    acked(&mut sent, at(60), &ack(49, 0, &[(48, 1)])).unwrap();
+    for round in 0..200 {
+        let now = |ms: u64| at(1_000 + 250 * round + ms);
+        let first = sent.next_number();
+        (0..3).for_each(|n| send(&mut sent, now(20 * n), 1));
+        // The third arrives before the second, and the first never.
+        assert_eq!(acked(&mut sent, now(90), &ack(first + 2, 0, &[])).unwrap().len(), 1);
+        assert!(lost(&mut sent, now(90)).contains(&first));
+        let (late, _) = walk(&mut sent, now(95), &ack(first + 2, 1, &[])).unwrap();
+        let before: Vec<_> = late.iter().map(|it| (it.datagram.number, it.before)).collect();
+        assert_eq!(before, [(first + 1, Fate::InFlight)], "it was waited for");
+        lost(&mut sent, now(240));
+        assert!(sent.timing.reordering() >= ms(25), "{round}: {:?}", sent.timing.reordering());
+    }
+}
+
+/// The second path of a connection, in whose place the first was. What was sent on the first is acknowledged
+/// or lost, and teaches the second nothing: no RTT, no reordering.
+#[test]
+fn a_new_path_learns_nothing_of_the_old_one() {
+    let mut sent = send_apart(30);
+    acked(&mut sent, at(40), &ack(9, 0, &[])).unwrap();
+    settle(&mut sent);
+    sent.timing = Timing::validated(PathId::FIRST.next(), at(50), ms(70));
+    assert_eq!(sent.timing.probe_timeout(), ms(70 + 4 * 35 + 20), "by what its challenge took");
+    let (late, is_sample) = walk(&mut sent, at(51), &ack(29, 29, &[])).unwrap();
+    assert!(late.len() == 29 && !is_sample);
+    assert_eq!((sent.rtt().latest_rtt(), sent.timing.reordering()), (None, ms(0)));
+    let number = sent.next_number();
+    send(&mut sent, at(60), 1);
+    let (acked, is_sample) = walk(&mut sent, at(160), &ack(number, 0, &[])).unwrap();
+    assert!(is_sample && acked[0].datagram.path == PathId::FIRST.next());
+    assert_eq!(sent.rtt().min_rtt(), Some(ms(100)));
+}
+
 /// Silence ends what counts as in flight, and loses nothing: a later ack does that.
 #[test]
 fn what_is_given_up_is_not_lost_yet() {
