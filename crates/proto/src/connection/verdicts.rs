@@ -38,7 +38,9 @@ impl Connection {
             {
                 sender.on_acked(path, now, &acked);
             }
-            if !acked.was_lost {
+            if acked.was_lost {
+                self.pass_spurious(&acked.datagram);
+            } else {
                 self.note_fate(now, &acked.datagram, None);
                 self.pass(now, &acked.datagram, ItemFate::Acked);
             }
@@ -150,6 +152,15 @@ impl Connection {
     fn pace_of(&mut self, datagram: &Datagram) -> Option<&mut MessagePace> {
         let is_here = self.path.is_of(datagram);
         self.path.messages.as_deref_mut().filter(|_| is_here)
+    }
+
+    /// A datagram that was lost has arrived. What was in it stays lost, but it was no sign of congestion.
+    fn pass_spurious(&mut self, datagram: &Datagram) {
+        let items = (0..).map_while(|n| self.sent.item(datagram, n));
+        let parts = items.filter(|item| matches!(item, Item::Part(_))).count();
+        if let Some(pace) = self.pace_of(datagram) {
+            (0..parts).for_each(|_| pace.on_spurious(datagram.number));
+        }
     }
 
     fn on_item(&mut self, datagram: &Datagram, item: Item, fate: ItemFate) {
