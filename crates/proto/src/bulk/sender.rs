@@ -7,12 +7,12 @@
 //! about the next slice. The path is the caller's, who hands in the one to send on. The invariant: a slice is
 //! returned only if it may be sent now.
 
-use core::time::Duration;
-
 mod fates;
 mod timing;
 mod told;
 mod wanted;
+
+use core::time::Duration;
 
 use super::choice::{Choice, Chosen};
 use super::chunks::{Chunks, Cutting};

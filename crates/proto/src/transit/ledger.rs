@@ -7,7 +7,7 @@
 //! can replace its slice, and a late ack corrects the count. [`Ledger::poll_lost`] hands back what else was
 //! in a datagram, and waits as RFC 9002 says: a packet is reported as lost only once, and a message is sent
 //! again. Both have their verdict from [`detect`], and the patience from the [`Timing`] of the path, which
-//! the caller hands in: it outlives no path, as the ledger does. RTT, probes, retransmission, the estimates
+//! the caller hands in: the ledger outlives a path. RTT, probes, retransmission, the estimates
 //! of the path and the choice of slices follow from these three; none of them judges for itself.
 //!
 //! The invariant: records are in the order of their numbers, and each before `settled` has a fate. What was
