@@ -106,6 +106,7 @@ impl PathState {
     }
 
     /// Whether a datagram says anything of this path.
+    #[inline]
     pub(super) fn is_of(&self, datagram: &Datagram) -> bool {
         datagram.path == self.id && datagram.number >= self.from
     }

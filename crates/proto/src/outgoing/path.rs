@@ -99,6 +99,7 @@ impl BlocksPath {
 
 impl OutgoingBlocks {
     /// The chunk sender and the state of the path that it sends on, while there are blocks.
+    #[inline]
     pub(crate) fn sender_on<'a>(
         &'a mut self,
         path: &'a mut BlocksPath,
@@ -107,6 +108,7 @@ impl OutgoingBlocks {
     }
 
     /// The same, to be asked.
+    #[inline]
     pub(crate) fn asked_on<'a>(
         &'a self,
         path: &'a BlocksPath,

@@ -1,6 +1,6 @@
 //! The record of a datagram: what has to be known of it once its fate is.
 //!
-//! The [`Ledger`](super::Ledger) writes fates; all others read them. A record has 48 bytes, 8 of them since
+//! The [`Ledger`](super::Ledger) writes fates; all others read them. A record has 56 bytes, 8 of them since
 //! chunks are named by block and index, and its contents are in the ring of
 //! [`Items`](super::items::Items).
 

@@ -14,45 +14,55 @@ const KEPT_RECOVERIES: u8 = 16;
 /// The reordering of a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reordering {
-    /// The longest of this period, and of the one before.
-    longest: Duration,
-    before: Duration,
-    /// Recoveries in this period, and the number after the last datagram sent when the last one began: losses
-    /// before it are of that one.
+    /// The longest of this period, and of the one before, in microseconds: each connection has one of these.
+    longest: u32,
+    before: u32,
+    /// Recoveries in this period, and the low bits of the number after the last datagram sent when the last
+    /// one began: losses before it are of that one.
     recoveries: u8,
-    recovered: u64,
+    recovered: u32,
 }
 
 impl Reordering {
     pub(super) const fn new() -> Self {
-        Self { longest: Duration::ZERO, before: Duration::ZERO, recoveries: 0, recovered: 0 }
+        Self { longest: 0, before: 0, recoveries: 0, recovered: 0 }
     }
 
     /// For so long an overtaken datagram is waited for.
     pub(super) fn get(&self) -> Duration {
-        self.longest.max(self.before)
+        Duration::from_micros(self.longest.max(self.before).into())
     }
 
     /// A datagram that counted as lost has arrived, overtaken by so much.
     pub(super) fn learn(&mut self, overtaken: Duration) {
-        self.longest = self.longest.max(overtaken);
+        self.longest = self.longest.max(micros(overtaken));
     }
 
     /// One that was waited for has arrived, overtaken by so much: it goes on.
     pub(super) fn on_waited_for(&mut self, overtaken: Duration) {
-        self.longest = self.longest.max(overtaken.min(self.before));
+        self.longest = self.longest.max(micros(overtaken).min(self.before));
     }
 
     /// The datagram with this number is lost, and `next` is the next that is sent.
     pub(super) fn on_lost(&mut self, number: u64, next: u64) {
-        if number < self.recovered || self.get().is_zero() {
+        let is_recovered = (1..1 << 31).contains(&self.recovered.wrapping_sub(low(number)));
+        if is_recovered || self.get().is_zero() {
             return;
         }
-        (self.recovered, self.recoveries) = (next, self.recoveries + 1);
+        (self.recovered, self.recoveries) = (low(next), self.recoveries + 1);
         if self.recoveries >= KEPT_RECOVERIES {
-            (self.before, self.longest, self.recoveries) = (self.longest, Duration::ZERO, 0);
+            (self.before, self.longest, self.recoveries) = (self.longest, 0, 0);
         }
     }
+}
+
+fn low(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default()
+}
+
+/// As many as are waited for, for a part of one is one.
+fn micros(overtaken: Duration) -> u32 {
+    u32::try_from(overtaken.as_nanos().div_ceil(1_000)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

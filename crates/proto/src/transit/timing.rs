@@ -13,7 +13,8 @@ use super::verdict::{PACKET_THRESHOLD, Patience};
 use crate::{Instant, RttEstimator};
 
 /// The RTT before the first sample, 333 ms (RFC 9002, 6.2.2).
-const INITIAL_RTT: Duration = Duration::from_millis(333);
+const INITIAL_RTT_US: u32 = 333_000;
+const INITIAL_RTT: Duration = Duration::from_micros(INITIAL_RTT_US as u64);
 
 /// The finest wait, 1 ms (RFC 9002, 6.1.2): what timers keep.
 const GRANULARITY: Duration = Duration::from_millis(1);
@@ -38,8 +39,8 @@ const MAX_REORDERED_TRIPS: u32 = 3;
 pub(crate) struct Timing {
     path: PathId,
     rtt: RttEstimator,
-    /// The RTT before the first sample.
-    initial_rtt: Duration,
+    /// The RTT before the first sample, in microseconds.
+    initial_rtt_us: u32,
     reordering: Reordering,
     /// Probes since the last ack that brought news.
     probes: u8,
@@ -53,7 +54,7 @@ impl Timing {
         Self {
             path,
             rtt: RttEstimator::new(),
-            initial_rtt: INITIAL_RTT,
+            initial_rtt_us: INITIAL_RTT_US,
             reordering: Reordering::new(),
             probes: 0,
             probe_from: Instant::ZERO,
@@ -63,10 +64,12 @@ impl Timing {
     /// Of a path on which a challenge was answered after this time. It is no sample, but better than nothing
     /// (RFC 9002, 6.2.2). The first probe timeout runs from now on.
     pub(crate) fn validated(path: PathId, now: Instant, after: Duration) -> Self {
-        let initial_rtt = after.clamp(GRANULARITY, INITIAL_RTT);
-        Self { initial_rtt, probe_from: now, ..Self::new(path) }
+        let after = after.clamp(GRANULARITY, INITIAL_RTT).as_micros();
+        let initial_rtt_us = u32::try_from(after).unwrap_or(INITIAL_RTT_US);
+        Self { initial_rtt_us, probe_from: now, ..Self::new(path) }
     }
 
+    #[inline]
     pub(crate) const fn path(&self) -> PathId {
         self.path
     }
@@ -78,7 +81,7 @@ impl Timing {
 
     /// The RTT before the first sample.
     pub(crate) const fn initial_rtt(&self) -> Duration {
-        self.initial_rtt
+        Duration::from_micros(self.initial_rtt_us as u64)
     }
 
     /// How much later a datagram may have been sent that overtakes another, which yet arrives.
@@ -109,6 +112,7 @@ impl Timing {
     }
 
     /// How long a slice is waited for: any other can replace it.
+    #[inline]
     pub(super) fn patience_of_slices(&self) -> Patience {
         Patience { datagrams: 1, reordering: self.reordering(), timeout: None }
     }
@@ -162,14 +166,14 @@ impl Timing {
     /// After how long a datagram is lost if a later one was acknowledged: 9/8 RTT.
     fn loss_delay(&self) -> Duration {
         let longer = self.rtt.smoothed_rtt().max(self.rtt.latest_rtt());
-        let longer = longer.unwrap_or(self.initial_rtt);
+        let longer = longer.unwrap_or(self.initial_rtt());
         longer.saturating_add(longer / 8).clamp(GRANULARITY, MAX_WAIT)
     }
 
     /// The probe timeout without back-off, at most 2 s.
     pub(crate) fn probe_timeout(&self) -> Duration {
-        let smoothed = self.rtt.smoothed_rtt().unwrap_or(self.initial_rtt);
-        let rttvar = self.rtt.rttvar().unwrap_or(self.initial_rtt / 2);
+        let smoothed = self.rtt.smoothed_rtt().unwrap_or(self.initial_rtt());
+        let rttvar = self.rtt.rttvar().unwrap_or(self.initial_rtt() / 2);
         let spread = rttvar.saturating_mul(4).max(GRANULARITY);
         smoothed.saturating_add(spread).saturating_add(MAX_ACK_DELAY).min(MAX_WAIT)
     }

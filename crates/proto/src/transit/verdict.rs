@@ -36,6 +36,7 @@ pub(super) enum Verdict {
 
 /// Judges a datagram at `now` by the newest one that is acknowledged. `later` counts the datagrams that were
 /// sent after the first number up to the second; it is asked only if the count may decide.
+#[inline]
 pub(super) fn detect(
     now: Instant,
     sent: &Datagram,

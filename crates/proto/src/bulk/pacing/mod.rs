@@ -187,7 +187,7 @@ impl Pacing {
         }
         if let Law::BesideGame(_) = self.law {
             self.law = Law::Blind(Blind::new(self.floor, self.hint));
-            self.own_from = u64::MAX;
+            (self.own_from, self.cut) = (u64::MAX, None);
         }
         let Some(rate) = known else { return };
         if let Law::Blind(blind) = &self.law {

@@ -36,7 +36,6 @@ pub(crate) enum AddressProof {
 /// while something is sent.
 #[derive(Debug)]
 pub(crate) struct Path {
-    id: PathId,
     address: FourTuple,
     /// `None` once the address is validated.
     limit: Option<Box<AmplificationLimit>>,
@@ -70,7 +69,6 @@ impl Path {
         let limit = (proof != AddressProof::Validated).then(|| Box::new(limit));
         let id = PathId::FIRST;
         Self {
-            id,
             address,
             limit,
             candidate: None,
@@ -86,13 +84,12 @@ impl Path {
     /// datagram that both ends allow, and the marks that the peer counts together; nothing was measured of it
     /// but how long the answer took.
     pub(crate) fn followed_by(&self, now: Instant, new: Validated, is_marked: bool) -> Self {
-        let id = self.id.next();
+        let id = self.timing.path().next();
         let timing = match new.after {
             Some(after) => Timing::validated(id, now, after),
             None => Timing::new(id),
         };
         Self {
-            id,
             address: new.address,
             limit: None,
             candidate: None,
@@ -106,7 +103,7 @@ impl Path {
 
     /// Whether a datagram was sent on it: what became of others says nothing of it.
     pub(super) fn is_of(&self, datagram: &Datagram) -> bool {
-        datagram.path == self.id
+        datagram.path == self.timing.path()
     }
 
     pub(crate) const fn address(&self) -> FourTuple {
@@ -307,6 +304,6 @@ mod tests {
         assert!(path.ecn.is_due() && path.ecn.sent() == 10, "the peer goes on to count");
         assert!(path.messages.is_none() && path.timing.rtt().latest_rtt().is_none());
         assert_eq!(path.timing.probe_timeout(), Duration::from_millis(40 + 4 * 20 + 20));
-        assert!(path.poll_timeout().is_none() && path.id == old.id.next());
+        assert!(path.poll_timeout().is_none() && path.timing.path() == old.timing.path().next());
     }
 }
