@@ -141,7 +141,7 @@ pub(super) const MENDS: &[Mend] = &[
         fault: 3,
         what: "an address in a token counts as proven",
         edits: &[edit(
-            "crates/proto/src/connection/path.rs",
+            "crates/proto/src/connection/path/validation.rs",
             "usual.max(received.saturating_mul(TOKEN_FACTOR).min(max_in_token))",
             "u64::MAX - usual.max(TOKEN_FACTOR).max(max_in_token)",
         )],
@@ -283,7 +283,7 @@ pub(super) const MENDS: &[Mend] = &[
         what: "what a receiver reported that was closed for a lie starts the next client at its address",
         edits: &[edit(
             "crates/proto/src/connection/closing.rs",
-            "        self.blocks_out.forget_path();\n        self.close(now, code, reason);",
+            "        self.path.blocks.forget();\n        self.close(now, code, reason);",
             "        self.close(now, code, reason);",
         )],
         finder: "worlds::oracles::a_receiver_is_sent_no_more_than_its_link_takes",

@@ -203,6 +203,11 @@ impl Bottleneck {
         Some((self.samples.least_delay()? - self.samples.base()?).max(Span::ZERO))
     }
 
+    /// The path has become longer, which is no queue.
+    pub(crate) fn on_longer(&mut self, by: Span) {
+        self.samples.on_longer(by);
+    }
+
     /// The newest `count` arrivals.
     pub(crate) fn newest(&self, count: usize) -> impl Iterator<Item = &Sample> {
         self.samples.newest(count)

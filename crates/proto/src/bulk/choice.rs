@@ -34,7 +34,7 @@ use crate::transit::{ChunkAt, Ledger, Symbol};
 
 /// The estimates for the path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Path<'a> {
+pub(super) struct Conditions<'a> {
     pub(super) loss: &'a LossEstimate,
     pub(super) rtt: Span,
     pub(super) rate: Option<Rate>,
@@ -42,7 +42,7 @@ pub(super) struct Path<'a> {
     pub(super) window: usize,
 }
 
-impl Path<'_> {
+impl Conditions<'_> {
     const fn window_bytes(&self) -> u64 {
         self.window as u64 * MAX_CHUNK_BYTES as u64
     }
@@ -113,14 +113,18 @@ pub(crate) struct Chosen<'a> {
 
 impl Chunks {
     /// What to send next, if anything. With `is_probe` a slice is chosen in any case.
-    pub(super) fn choose(&self, is_probe: bool, path: &Path<'_>) -> Option<Choice> {
+    pub(super) fn choose(&self, is_probe: bool, path: &Conditions<'_>) -> Option<Choice> {
         let probed = if is_probe { self.first_open() } else { None };
         let mut classes = 0..self.classes.len();
         probed.or_else(|| classes.find_map(|place| self.search(place, path).0))
     }
 
     /// The same, and later searches go on where this one ended.
-    pub(super) fn choose_and_note(&mut self, is_probe: bool, path: &Path<'_>) -> Option<Choice> {
+    pub(super) fn choose_and_note(
+        &mut self,
+        is_probe: bool,
+        path: &Conditions<'_>,
+    ) -> Option<Choice> {
         let probed = if is_probe { self.first_open() } else { None };
         probed.or_else(|| {
             (0..self.classes.len()).find_map(|place| {
@@ -155,7 +159,7 @@ impl Chunks {
     }
 
     /// What to send of the blocks of a class.
-    fn search(&self, place: usize, path: &Path<'_>) -> (Option<Choice>, Searched) {
+    fn search(&self, place: usize, path: &Conditions<'_>) -> (Option<Choice>, Searched) {
         let Some(class) = self.classes.at(place) else { return (None, Searched::default()) };
         let mut searched = class.searched;
         let priority = class.key.priority;

@@ -25,6 +25,7 @@ mod lateness;
 mod limit;
 mod loss;
 mod pacing;
+mod path;
 mod rate_finder;
 mod reader;
 mod recalled;
@@ -56,6 +57,7 @@ pub(crate) use credit::Credit;
 #[cfg(test)]
 pub(crate) use delivered::Proven;
 pub(crate) use known::{Known, Trust};
+pub(crate) use path::PathState;
 pub(crate) use repair_cache::BlockRepair;
 pub(crate) use requests::RequestTrain;
 pub(crate) use sender::Sender;

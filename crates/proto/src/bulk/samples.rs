@@ -7,6 +7,9 @@ use super::tuning::samples::{BASE_LIFETIME, HELD_UP, REMEMBERED, TOGETHER, UNQUE
 use super::units::{Bytes, Rate, Span};
 use crate::transit::{ArrivalsFrame, Datagram, Fate, Ledger, MAX_EARLIER_ARRIVALS};
 
+/// Before the first time.
+const NEVER: Span = Span(f64::NEG_INFINITY);
+
 /// A datagram whose arrival was reported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
@@ -26,8 +29,8 @@ pub(crate) struct Sample {
 /// The base delay: the smallest recent one-way delay, kept in two halves of its lifetime.
 ///
 /// While the queue is never seen empty, the recent minimum includes a queue, so the older minimum is kept.
-/// If the path itself becomes longer by more than [`UNQUEUED`], the base stays too small: the transfer then
-/// acts as if others filled the queue.
+/// If the path itself becomes longer by more than [`UNQUEUED`], the base stays too small until drains have
+/// shown it (`pacing/windowed/others.rs`), and [`shift`](Self::shift) sets it right.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BaseDelay {
     now: Span,
@@ -49,7 +52,7 @@ impl BaseDelay {
         self.now = self.now.min(delay);
     }
 
-    /// Datagrams are larger, and take so much longer without any queue.
+    /// Datagrams take so much longer without any queue: they are larger, or the path is longer.
     pub(crate) fn shift(&mut self, longer: Span) {
         (self.now, self.before) = (self.now + longer, self.before + longer);
     }
@@ -76,9 +79,9 @@ pub(crate) struct Samples {
     /// The receiver's clock: as last reported, and extended beyond its 32 bits.
     last_micros: Option<u32>,
     clock: Span,
-    /// Datagrams were seen to overtake others, and to arrive in bunches.
-    is_overtaken: bool,
-    is_bunched: bool,
+    /// When datagrams were last seen to overtake others, and to arrive in bunches.
+    overtaken_at: Span,
+    bunched_at: Span,
     /// By the sender's clock, when the newest datagram passed the bottleneck, by how much later than that one
     /// may arrive, and the rate at which the bottleneck drains: zero if that is not known, or not needed.
     done: Span,
@@ -99,8 +102,8 @@ impl Samples {
             received: Bytes::ZERO,
             last_micros: None,
             clock: Span::ZERO,
-            is_overtaken: false,
-            is_bunched: false,
+            overtaken_at: NEVER,
+            bunched_at: NEVER,
             done: Span::ZERO,
             slack: Span::ZERO,
             rate: Rate::ZERO,
@@ -126,7 +129,9 @@ impl Samples {
             in_order.map(|&(number, at)| usize::from(self.on_arrival(number, at, ledger))).sum();
         let delays = self.newest(new).map(|sample| sample.delay);
         self.least_delay = delays.reduce(Span::min).or(self.least_delay);
-        self.is_bunched = self.is_bunched || self.has_bunch();
+        if self.has_bunch() {
+            self.bunched_at = self.clock;
+        }
         new
     }
 
@@ -179,7 +184,7 @@ impl Samples {
         if number < self.first || self.counted.is_none_or(|counted| number > counted) {
             return;
         }
-        self.is_overtaken = true;
+        self.overtaken_at = self.clock;
         self.received += bytes;
         let later = self.newest.iter_mut().rev().take_while(|sample| sample.number > number);
         later.for_each(|sample| sample.received += bytes);
@@ -214,19 +219,24 @@ impl Samples {
         self.newest.iter().skip(self.newest.len().saturating_sub(count))
     }
 
-    /// Whether datagrams were seen to overtake others, or to arrive in bunches.
-    pub(crate) const fn is_disordered(&self) -> bool {
-        self.is_overtaken || self.is_bunched
+    /// Whether datagrams were seen to overtake others lately, or to arrive in bunches.
+    pub(crate) fn is_disordered(&self) -> bool {
+        self.is_overtaken() || self.clock - self.bunched_at < BASE_LIFETIME
     }
 
-    /// Whether datagrams were seen to overtake others.
-    pub(crate) const fn is_overtaken(&self) -> bool {
-        self.is_overtaken
+    /// Whether datagrams were seen to overtake others lately.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        self.clock - self.overtaken_at < BASE_LIFETIME
     }
 
     /// The least delay that the last report named; `None` before there was one.
     pub(crate) const fn least_delay(&self) -> Option<Span> {
         self.least_delay
+    }
+
+    /// The path has become longer by so much.
+    pub(crate) fn on_longer(&mut self, by: Span) {
+        self.base.shift(by);
     }
 
     /// The base delay: the one-way delay without a queue.
@@ -279,6 +289,22 @@ mod tests {
             base.on_delay(at, Span(delay(f64::from(ms) / 1_000.0)));
         }
         base.get().unwrap().0
+    }
+
+    /// A path that reorders once is not taken for one that does for the rest of a transfer.
+    #[test]
+    fn disorder_that_is_over_is_forgotten() {
+        let mut samples = Samples::new(0);
+        samples.counted = Some(9);
+        assert!(!samples.is_disordered());
+        samples.on_late(3, Bytes(1_228.0));
+        samples.clock += 0.9 * BASE_LIFETIME;
+        assert!(samples.is_overtaken() && samples.is_disordered());
+        samples.bunched_at = samples.clock;
+        samples.clock += 0.2 * BASE_LIFETIME;
+        assert!(!samples.is_overtaken() && samples.is_disordered());
+        samples.clock += BASE_LIFETIME;
+        assert!(!samples.is_disordered());
     }
 
     #[test]

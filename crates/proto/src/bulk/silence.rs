@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use super::tuning::silence::{
-    AFTER_FIRST, AFTER_LATER, FIRST_RTT, MAX_DOUBLINGS, MAX_WAIT, RTT_QUARTERS, SLACK,
+    AFTER_FIRST, AFTER_LATER, MAX_DOUBLINGS, MAX_WAIT, RTT_QUARTERS, SLACK,
 };
 use super::units::Span;
 use crate::Instant;
@@ -13,9 +13,6 @@ use crate::stall::StallClock;
 /// The last feedback, and the timeouts since.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence {
-    rtt: Duration,
-    /// The same, for those who ask with each datagram: to convert it takes divisions.
-    rtt_span: Span,
     /// By how much the peer's program reads late.
     lateness: Duration,
     /// By how much later than unasked it acknowledges.
@@ -39,8 +36,6 @@ pub(super) struct Silence {
 impl Silence {
     pub(super) fn new(now: Instant, idle_timeout: Duration) -> Self {
         Self {
-            rtt: FIRST_RTT,
-            rtt_span: FIRST_RTT.into(),
             lateness: Duration::ZERO,
             ack_delay: Duration::ZERO,
             restarted_at: now,
@@ -54,10 +49,6 @@ impl Silence {
         }
     }
 
-    pub(super) fn set_rtt(&mut self, rtt: Duration) {
-        (self.rtt, self.rtt_span) = (rtt, rtt.into());
-    }
-
     pub(super) const fn set_lateness(&mut self, lateness: Duration) {
         self.lateness = lateness;
     }
@@ -66,22 +57,9 @@ impl Silence {
         self.ack_delay = later;
     }
 
-    pub(super) const fn rtt(&self) -> Duration {
-        self.rtt
-    }
-
-    pub(super) const fn rtt_span(&self) -> Span {
-        self.rtt_span
-    }
-
     /// By how much later than a round trip feedback may come.
     pub(super) fn later(&self) -> Span {
         Span::from(self.lateness) + Span::from(self.ack_delay)
-    }
-
-    /// When feedback came last, or everything in flight was given up.
-    pub(super) const fn restarted_at(&self) -> Instant {
-        self.restarted_at
     }
 
     /// A transfer begins.
@@ -138,17 +116,22 @@ impl Silence {
         self.timeouts == 0 || self.left > 0
     }
 
-    /// When everything in flight is given up.
-    pub(super) fn timeout_at(&self) -> Option<Instant> {
+    /// When everything in flight is given up on a path of this round trip.
+    pub(super) fn timeout_at(&self, rtt: Duration) -> Option<Instant> {
         let (sent_at, idle_at) = self.last_slice?;
         let idle_at = idle_at.instant().min(sent_at + MAX_WAIT);
         let base = self.restarted_at.max(sent_at).max(idle_at);
-        Some(base + self.wait().saturating_mul(1 << self.timeouts.min(MAX_DOUBLINGS)).min(MAX_WAIT))
+        Some(
+            base + self
+                .wait(rtt)
+                .saturating_mul(1 << self.timeouts.min(MAX_DOUBLINGS))
+                .min(MAX_WAIT),
+        )
     }
 
     /// The time for an answer.
-    fn wait(&self) -> Duration {
-        self.rtt.saturating_mul(RTT_QUARTERS) / 4 + SLACK + self.lateness + self.ack_delay
+    fn wait(&self, rtt: Duration) -> Duration {
+        rtt.saturating_mul(RTT_QUARTERS) / 4 + SLACK + self.lateness + self.ack_delay
     }
 
     /// Everything in flight is given up.
@@ -174,13 +157,14 @@ mod tests {
 
     const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
+    const RTT: Duration = Duration::from_millis(40);
+
     const fn ms(millis: u64) -> Instant {
         Instant::from_millis(millis)
     }
 
     fn sent_at(at: Instant) -> Silence {
         let mut silence = Silence::new(at, IDLE_TIMEOUT);
-        silence.set_rtt(Duration::from_millis(40));
         silence.on_slice_sent(at, Span::ZERO);
         silence
     }
@@ -190,7 +174,7 @@ mod tests {
         let mut silence = sent_at(ms(1_000));
         let mut at = ms(1_000);
         for (wait, slices) in [(70, 12), (140, 4), (280, 4), (560, 4), (1_120, 4), (1_120, 4)] {
-            assert_eq!(silence.timeout_at(), Some(at + Duration::from_millis(wait)));
+            assert_eq!(silence.timeout_at(RTT), Some(at + Duration::from_millis(wait)));
             at = at + Duration::from_millis(wait);
             silence.on_timeout(at);
             let mut sent = 0;
@@ -210,18 +194,18 @@ mod tests {
         let mut silence = sent_at(ms(1_000));
         silence.on_feedback(ms(1_010));
         silence.on_call(ms(1_100));
-        assert_eq!(silence.timeout_at(), Some(ms(1_170)));
+        assert_eq!(silence.timeout_at(RTT), Some(ms(1_170)));
         silence.on_call(ms(1_150));
-        assert_eq!(silence.timeout_at(), Some(ms(1_170)), "once");
+        assert_eq!(silence.timeout_at(RTT), Some(ms(1_170)), "once");
     }
 
     #[test]
     fn the_timeout_includes_the_backlog_at_the_bottleneck() {
         let mut silence = sent_at(ms(1_000));
         silence.on_slice_sent(ms(1_000), Span::from_millis(1_500));
-        assert!(silence.timeout_at() > Some(ms(1_569)));
+        assert!(silence.timeout_at(RTT) > Some(ms(1_569)));
         silence.on_slice_sent(ms(1_000), Span::from_millis(60_000));
-        assert_eq!(silence.timeout_at(), Some(ms(3_070)), "up to 2 s");
+        assert_eq!(silence.timeout_at(RTT), Some(ms(3_070)), "up to 2 s");
     }
 
     #[test]

@@ -155,7 +155,8 @@ impl Connection {
         }
         let BlockOptions { priority, weight, urgency } = options;
         let options = SendOptions { priority, weight, urgency, ..SendOptions::default() };
-        let sent = self.blocks_out.send(now, block.clone(), options, self.sent.next_number());
+        let (path, next) = (&mut self.path.blocks, self.sent.next_number());
+        let sent = self.blocks_out.send(now, path, block.clone(), options, next);
         sent.map(BlockHandle).map_err(|error| match error {
             SendBlockError::QueueFull => SendError::QueueFull { setting: "max_queued_blocks" },
             SendBlockError::NumbersUsedUp => SendError::NumbersUsedUp,
@@ -193,7 +194,7 @@ impl Connection {
     /// The half that receives, which is made if need be.
     pub(super) fn blocks_in(&mut self, now: Instant) -> &mut IncomingBlocks {
         let config = self.config.incoming(self.liveness.idle_timeout());
-        let rtt = self.sent.rtt().smoothed_rtt();
+        let rtt = self.path.timing.rtt().smoothed_rtt();
         let blocks_in = self.blocks_in.get_or_insert_with(|| {
             let mut blocks = IncomingBlocks::new(now, config);
             if let Some(rtt) = rtt {
@@ -228,6 +229,9 @@ impl Connection {
     /// Handles the events of the chunk sender.
     pub(super) fn after_blocks(&mut self, now: Instant) {
         self.blocks_out.poll(now);
+        if self.blocks_out.sender().is_none() {
+            self.path.blocks.end();
+        }
         while let Some(event) = self.blocks_out.poll_event() {
             self.events.push_back(match event {
                 OutgoingEvent::Sent { handle } => {
@@ -261,15 +265,14 @@ impl Connection {
     /// If blocks could be sent as soon as the server's uplink is open: what is left of them.
     pub(crate) fn awaits_uplink(&self) -> Option<Left> {
         let awaits = self.blocks_out.sender().is_some_and(Sender::awaits_uplink);
-        let link_bps = || self.blocks_out.known().bandwidth_bps();
+        let link_bps = || self.path.blocks.known().bandwidth_bps();
         awaits.then(|| Left { bytes: self.blocks_out.bytes_left(), link_bps: link_bps() })
     }
 
     /// What it lost was lost by many together, and says nothing of its own link: it is measured anew.
     pub(crate) fn excuse_losses(&mut self) {
-        if let Some(sender) = self.blocks_out.sender_mut() {
-            sender.forget_path();
-        }
+        let (now, next) = (self.now, self.sent.next_number());
+        self.blocks_out.measure_anew(now, &mut self.path.blocks, next);
     }
 
     /// Whether it sends blocks.
@@ -279,17 +282,27 @@ impl Connection {
 
     /// The rate at which blocks go, or would before anything is known of the path, in bits per second.
     pub(crate) fn first_bps(&self) -> u64 {
-        self.blocks_out.sender().map_or(0, Sender::first_bps)
+        self.blocks_out
+            .asked_on(&self.path.blocks)
+            .map_or(0, |(sender, path)| sender.first_bps(path))
+    }
+
+    /// The rate at which blocks go, in bits per second; `None` while none is known.
+    pub(super) fn pace_bps(&self) -> Option<u64> {
+        let (sender, path) = self.blocks_out.asked_on(&self.path.blocks)?;
+        sender.pace_bps(path)
     }
 
     /// What it has in flight while it sends blocks. Of a peer that does not answer that is nothing.
     pub(crate) fn flight(&self) -> Option<Flight> {
-        let sender = self.blocks_out.sender().filter(|_| !self.blocks_out.is_idle())?;
+        let sending = self.blocks_out.asked_on(&self.path.blocks);
+        let (sender, path) = sending.filter(|_| !self.blocks_out.is_idle())?;
         let (in_flight, slices) = match sender.is_probing() {
             true => (0, 0),
             false => (self.sent.in_flight(), self.sent.slices_in_flight()),
         };
-        let (latest, min_rtt) = (self.sent.rtt().latest_rtt(), self.sent.rtt().min_rtt());
+        let (latest, min_rtt) =
+            (self.path.timing.rtt().latest_rtt(), self.path.timing.rtt().min_rtt());
         let (rtt, min_rtt) = (latest.unwrap_or_default(), min_rtt.unwrap_or_default());
         // A clock that steps leaves a delay one way, but none there and back.
         let most = rtt.saturating_sub(min_rtt).as_secs_f64();
@@ -300,8 +313,8 @@ impl Connection {
             lost: self.sent.lost(),
             rtt,
             min_rtt,
-            queue: sender.queueing_seconds().map(|queue| queue.min(most)),
-            link_bps: sender.link_bps().unwrap_or(0),
+            queue: path.queueing_seconds().map(|queue| queue.min(most)),
+            link_bps: path.link_bps().unwrap_or(0),
         })
     }
 }

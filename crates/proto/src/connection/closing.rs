@@ -81,7 +81,7 @@ impl Connection {
     /// Closes because the peer broke a rule. What it reported of its path is not passed on to the next
     /// client at its address: it may have lied.
     pub(super) fn close_on_violation(&mut self, now: Instant, code: CloseCode, reason: &str) {
-        self.blocks_out.forget_path();
+        self.path.blocks.forget();
         self.close(now, code, reason);
     }
 
@@ -175,7 +175,7 @@ impl Connection {
 
     /// What a server keeps of this connection, which has ended.
     pub(crate) fn last_words(&mut self, now: Instant) -> LastWords {
-        let probes = self.sent.probe_timeout().saturating_mul(MIN_LINGER_PTOS);
+        let probes = self.path.timing.probe_timeout().saturating_mul(MIN_LINGER_PTOS);
         let closing = self.closing.take();
         let close = closing.as_ref().and_then(|closing| self.sealed_close(now, closing));
         let lasts = match closing {
@@ -207,6 +207,6 @@ impl Connection {
 
     /// The time between two copies of a close or a path challenge: the probe timeout within bounds.
     pub(super) fn repeat_interval(&self) -> Duration {
-        self.sent.probe_timeout().clamp(MIN_REPEAT_INTERVAL, MAX_REPEAT_INTERVAL)
+        self.path.timing.probe_timeout().clamp(MIN_REPEAT_INTERVAL, MAX_REPEAT_INTERVAL)
     }
 }

@@ -80,7 +80,7 @@ impl Connection {
         }
         let due = ORDER.into_iter().filter_map(|part| self.due_at(part)).min();
         let due = earliest(due, self.mtu_probe_at());
-        earliest(due, self.sent.poll_timeout())
+        earliest(due, self.sent.poll_timeout(&self.path.timing))
     }
 
     /// Puts the frames that are due into a datagram.
@@ -144,7 +144,7 @@ impl Connection {
         if !self.messages_out.has_due() {
             return None;
         }
-        let at = match &self.message_pace {
+        let at = match &self.path.messages {
             Some(pace) => pace.opens_at(self.known_path_of_messages())?,
             None => Instant::ZERO,
         };
@@ -160,19 +160,20 @@ impl Connection {
     fn is_gate_open(&mut self, now: Instant) -> bool {
         let mut due = self.messages_out.due();
         !due.any(|(channel, _)| self.lanes.is_shared(Source::Channel(channel)))
-            || self.blocks_out.sender_mut().is_none_or(|sender| sender.is_gate_open(now))
+            || (self.blocks_out.sender_on(&mut self.path.blocks))
+                .is_none_or(|(sender, path)| sender.is_gate_open(path, now))
     }
 
     fn known_path_of_messages(&self) -> KnownPath {
-        let rtt = self.sent.rtt().smoothed_rtt();
-        KnownPath { rtt, rate_bps: self.blocks_out.proven_rate_bps() }
+        let rtt = self.path.timing.rtt().smoothed_rtt();
+        KnownPath { rtt, rate_bps: self.path.blocks.proven_rate_bps() }
     }
 
     fn slice_at(&self) -> Option<Instant> {
-        let sender = self.blocks_out.sender()?;
+        let (sender, path) = self.blocks_out.asked_on(&self.path.blocks)?;
         match self.may_send_slices() {
-            true => sender.poll_timeout(self.frame_room()),
-            false => sender.timeout_at(),
+            true => sender.poll_timeout(path, self.frame_room()),
+            false => sender.timeout_at(path),
         }
     }
 
@@ -270,7 +271,7 @@ impl Connection {
         let in_flight = u64::from(self.sent.in_flight());
         let next = self.received.largest().map_or(0, |largest| largest + 1);
         let heard = Heard { next, received: self.received.received() };
-        if let Some(wanted) = self.blocks_out.ack_frequency_due(in_flight, heard)
+        if let Some(wanted) = self.blocks_out.ack_frequency_due(&self.path.blocks, in_flight, heard)
             && draft.room() >= MIN_ROOM
         {
             let (datagrams, delay) = (wanted.datagrams, wanted.delay());
@@ -362,9 +363,9 @@ impl Connection {
         // others it has to be known: the lanes give no turn to who has nothing to send.
         let has_others = !self.packets_out.is_empty() || self.messages_out.has_due();
         let is_alone = draft.is_next && !has_others;
-        let is_due = |sender: &mut Sender| is_alone || sender.is_slice_due(now, room);
-        let mut may_send =
-            draft.may_send_slices && self.blocks_out.sender_mut().is_some_and(is_due);
+        let mut may_send = draft.may_send_slices
+            && (self.blocks_out.sender_on(&mut self.path.blocks))
+                .is_some_and(|(sender, path)| is_alone || sender.is_slice_due(path, now, room));
         while may_send || !self.packets_out.is_empty() || may_send_message {
             let packets = self.packets_out.next_bytes().map(|bytes| (Source::Packets, bytes));
             let due = self.messages_out.due().filter(|_| may_send_message);
@@ -392,7 +393,7 @@ impl Connection {
                     self.sent.add(Item::Part(part));
                     draft.on_data();
                     let path = self.known_path_of_messages();
-                    let pace = self.message_pace.get_or_insert_with(Box::default);
+                    let pace = self.path.messages.get_or_insert_with(Box::default);
                     pace.on_sent(now, part, path);
                     may_send_message = self.message_at().is_some_and(|at| at <= now);
                 }
@@ -414,7 +415,8 @@ impl Connection {
             self.put_ack(now, draft);
         }
         let room = draft.room();
-        if let Some((slice, frame)) = self.blocks_out.poll_slice(now, &self.sent, room) {
+        let path = &mut self.path.blocks;
+        if let Some((slice, frame)) = self.blocks_out.poll_slice(path, now, &self.sent, room) {
             draft.push_slice(slice, &frame);
         }
     }
@@ -475,7 +477,7 @@ impl Connection {
     /// Whether an ack should be ack-eliciting itself. An end that only receives would otherwise never measure
     /// the round trip.
     fn is_sample_due(&self, now: Instant) -> bool {
-        let is_unmeasured = self.sent.rtt().latest_rtt().is_none();
+        let is_unmeasured = self.path.timing.rtt().latest_rtt().is_none();
         self.sent.in_flight() == 0 && (is_unmeasured || self.liveness.is_sample_due(now))
     }
 
@@ -494,7 +496,7 @@ impl Connection {
 
     /// The same, where a slice has just been sent that was as large: no ack has become overdue since.
     pub(super) fn may_send_more_slices(&self) -> bool {
-        let is_heard = || !self.liveness.is_peer_silent(self.now, self.sent.probe_timeout());
+        let is_heard = || !self.liveness.is_peer_silent(self.now, self.path.timing.probe_timeout());
         self.frame_room() >= MIN_SLICE_ROOM
             && (self.blocks_out.sender().is_some_and(Sender::is_probing)
                 || self.sent.in_flight() == 0

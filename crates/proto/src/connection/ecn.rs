@@ -46,8 +46,6 @@ pub(super) struct AckedMarks {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EcnMarking {
     state: State,
-    /// Datagrams with lower numbers went another way.
-    from: u64,
     /// Datagrams marked on all paths, because the peer counts them together.
     sent: u64,
     counts: EcnCounts,
@@ -62,13 +60,12 @@ impl EcnMarking {
     pub(super) const fn new(is_wanted: bool) -> Self {
         let state = if is_wanted { State::Testing { sent: 0, lost: 0 } } else { State::Failed };
         let counts = EcnCounts { ect0: 0, ect1: 0, ce: 0 };
-        Self { state, from: 0, sent: 0, counts, all_marked: 0, all_marked_since: 0 }
+        Self { state, sent: 0, counts, all_marked: 0, all_marked_since: 0 }
     }
 
-    /// The path is another one from datagram `from` on, and is tested anew.
-    pub(super) const fn restart(&mut self, is_wanted: bool, from: u64) {
-        (self.state, self.from) = (Self::new(is_wanted).state, from);
-        self.all_marked = 0;
+    /// That of the next path: it is tested anew, and the peer goes on to count.
+    pub(super) const fn on_new_path(&self, is_wanted: bool) -> Self {
+        Self { sent: self.sent, counts: self.counts, ..Self::new(is_wanted) }
     }
 
     /// Whether to mark the next datagram.
@@ -88,12 +85,10 @@ impl EcnMarking {
         }
     }
 
-    /// The marked datagram with this number was lost. If all of the test flight are, the path drops what is
+    /// A marked datagram was lost that went this way. If all of the test flight are, the path drops what is
     /// marked.
-    pub(super) const fn on_lost(&mut self, number: u64) {
-        if let State::Testing { sent, lost } = &mut self.state
-            && number >= self.from
-        {
+    pub(super) const fn on_lost(&mut self) {
+        if let State::Testing { sent, lost } = &mut self.state {
             *lost = lost.saturating_add(1);
             if *lost >= TEST_FLIGHT && *lost >= *sent {
                 self.state = State::Failed;
@@ -217,13 +212,12 @@ mod tests {
     #[test]
     fn a_test_flight_that_is_lost_ends_it_and_a_new_path_begins_it() {
         let mut marking = marked(10);
-        (0..9).for_each(|number| marking.on_lost(number));
+        (0..9).for_each(|_| marking.on_lost());
         assert_ne!(marking.state, State::Failed);
-        marking.on_lost(9);
+        marking.on_lost();
         assert_eq!(marking.state, State::Failed);
-        marking.restart(true, 20);
-        (0..20).for_each(|number| marking.on_lost(number));
-        assert!(marking.is_due(), "those went the old way");
+        let mut marking = marking.on_new_path(true);
+        assert!(marking.is_due());
         marking.on(ack(9, 0, 0, 1));
         assert_eq!((marking.state, marking.sent()), (State::Capable, 10));
     }

@@ -37,6 +37,17 @@ pub(super) struct KnownPath {
     pub(super) rate_bps: Option<u64>,
 }
 
+/// A window that was reduced: what it was, and the losses that did it, of datagrams from this number on.
+#[derive(Clone, Copy, Debug)]
+struct Reduced {
+    window: u64,
+    threshold: u64,
+    from: u64,
+    lost: u32,
+    /// Those of them that have arrived after all.
+    spurious: u32,
+}
+
 /// The window and the pace of messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessagePace {
@@ -48,6 +59,8 @@ pub(super) struct MessagePace {
     threshold: u64,
     /// Losses of datagrams before this number say nothing new.
     reduced_at: u64,
+    /// By losses, if the last time it was: they may be none.
+    reduced: Option<Reduced>,
     /// When all that was sent is within the pace.
     paid_at: Instant,
 }
@@ -60,6 +73,7 @@ impl Default for MessagePace {
             counted: 0,
             threshold: u64::MAX,
             reduced_at: 0,
+            reduced: None,
             paid_at: Instant::ZERO,
         }
     }
@@ -102,7 +116,25 @@ impl MessagePace {
     /// A part was lost, with the datagram of this number. The next one is `next`.
     pub(super) fn on_lost(&mut self, part: SentPart, number: u64, next: u64) {
         self.in_flight = self.in_flight.saturating_sub(bytes_of(part));
-        self.on_congestion(number, next);
+        let (window, threshold, from) = (self.window, self.threshold, self.reduced_at);
+        if number >= from {
+            self.on_congestion(number, next);
+            self.reduced = Some(Reduced { window, threshold, from, lost: 1, spurious: 0 });
+        } else if let Some(reduced) = self.reduced.as_mut().filter(|it| number >= it.from) {
+            reduced.lost += 1;
+        }
+    }
+
+    /// A part has arrived that counted as lost, with the datagram of this number. If that is so of all for
+    /// which the window was reduced, it is what it was (as in Linux; RFC 9002 leaves it open).
+    pub(super) fn on_spurious(&mut self, number: u64) {
+        let is_it = |it: &&mut Reduced| number >= it.from && number < self.reduced_at;
+        let Some(reduced) = self.reduced.as_mut().filter(is_it) else { return };
+        reduced.spurious += 1;
+        if reduced.spurious >= reduced.lost {
+            (self.window, self.threshold) = (self.window.max(reduced.window), reduced.threshold);
+            self.reduced = None;
+        }
     }
 
     /// A datagram no older than `number` was lost or marked: once a round trip this halves the window.
@@ -110,12 +142,8 @@ impl MessagePace {
         if number >= self.reduced_at {
             self.window = (self.window / 2).max(MIN_BYTES);
             (self.threshold, self.reduced_at, self.counted) = (self.window, next, 0);
+            self.reduced = None;
         }
-    }
-
-    /// The path is another one.
-    pub(super) const fn restart(&mut self) {
-        (self.window, self.threshold) = (INITIAL_BYTES, u64::MAX);
     }
 
     /// The window. Until something is lost it is what a known rate takes to keep the link busy, at least.
@@ -194,6 +222,24 @@ mod tests {
         assert!(pace.window < INITIAL_BYTES / 2 + DATAGRAM_BYTES, "{}", pace.window);
         (10..30).for_each(|number| pace.on_lost(PART, number, number + 1));
         assert_eq!((pace.window, pace.in_flight), (MIN_BYTES, 0));
+    }
+
+    /// What counts as lost may be late: if all of it was, the window is what it was, and grows as before.
+    #[test]
+    fn a_window_that_was_halved_for_nothing_is_what_it_was() {
+        let after = |late: u64, is_marked: bool| {
+            let mut pace = MessagePace::default();
+            send(&mut pace, 1_000, 1_001, PATH);
+            (2..5).for_each(|number| pace.on_lost(PART, number, 10));
+            if is_marked {
+                pace.on_congestion(10, 20);
+            }
+            (2..2 + late).for_each(|number| pace.on_spurious(number));
+            (pace.window, pace.threshold)
+        };
+        assert_eq!(after(3, false), (INITIAL_BYTES, u64::MAX));
+        assert_eq!(after(2, false), (INITIAL_BYTES / 2, INITIAL_BYTES / 2));
+        assert_eq!(after(3, true).0, INITIAL_BYTES / 4, "a mark is no loss");
     }
 
     #[test]

@@ -4,11 +4,12 @@
 //! A [`ClientMachine`](crate::client::ClientMachine) makes one by its handshake, a
 //! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
 //! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
-//! `path` (the peer's address, and what may be sent to it), `reading` (how late this end is), `mtu` (how
-//! large datagrams may be), `ecn`, `blocks`, `packets`, messages (`message_pace`), `transit` (which
-//! datagrams arrived), `liveness` (silence) and `closing`; `receive` and `transmit` connect them, one for
-//! each direction, with `compose` for what is in a datagram and when, and `verdicts` for what became of it.
-//! What it writes down about itself is its [`trace`].
+//! `path` (the peer's address, what may be sent to it, and all that was measured of the way there, with
+//! `mtu`,
+//! `ecn` and `message_pace`), `reading` (how late this end is), `blocks`, `packets`, messages, `transit`
+//! (which datagrams arrived), `liveness` (silence) and `closing`; `receive` and `transmit` connect them, one
+//! for each direction, with `compose` for what is in a datagram and when, and `verdicts` for what became of
+//! it. What it writes down about itself is its [`trace`].
 
 mod bits;
 mod blocks;
@@ -80,9 +81,7 @@ use crate::wire::{EndParameters, MAX_DATAGRAM_BYTES, Role, WireId};
 use crate::{Ecn, FourTuple, Instant, Sequence};
 use blocks::BlocksIn;
 use closing::Closing;
-use ecn::EcnMarking;
 use liveness::Liveness;
-use message_pace::MessagePace;
 use packets::{IncomingPackets, OutgoingPackets};
 pub(crate) use path::AddressProof;
 use path::Path;
@@ -138,7 +137,6 @@ pub struct Connection {
     entropy: Entropy,
     received: ReceivedDatagrams,
     sent: Ledger,
-    ecn: EcnMarking,
     next_skip: u64,
     blocks_out: OutgoingBlocks,
     /// Made when something of a block arrives: a server that only sends them stays small.
@@ -146,8 +144,6 @@ pub struct Connection {
     packets_out: OutgoingPackets,
     packets_in: IncomingPackets,
     messages_out: MessageSender,
-    /// Made for the first message.
-    message_pace: Option<Box<MessagePace>>,
     /// Made when the first arrives.
     messages_in: Option<Box<MessageReceiver>>,
     /// What goes first.
@@ -214,6 +210,7 @@ impl Connection {
                 address,
                 parameters.address_proof,
                 config.max_datagram_bytes.min(parameters.peer.max_datagram_bytes),
+                config.ecn,
             ),
             has_other_secret: parameters.has_other_secret,
             welcome_message: parameters.welcome_message,
@@ -221,7 +218,6 @@ impl Connection {
             entropy,
             received: ReceivedDatagrams::new(),
             sent: Ledger::new(),
-            ecn: EcnMarking::new(config.ecn),
             blocks_out: blocks::outgoing(&config, parameters.idle_timeout, &parameters.peer, room),
             blocks_in: None,
             packets_out: OutgoingPackets::default(),
@@ -231,7 +227,6 @@ impl Connection {
                 parameters.peer.channel_bytes,
                 config.max_queued_message_bytes as usize,
             ),
-            message_pace: None,
             messages_in: None,
             lanes: Lanes::new(),
             next_grease: entropy_of_grease,
@@ -349,8 +344,8 @@ impl Connection {
             return;
         }
         self.settle_fates();
-        if let Some(sender) = self.blocks_out.sender_mut() {
-            sender.handle_timeout(now, &mut self.sent);
+        if let Some((sender, path)) = self.blocks_out.sender_on(&mut self.path.blocks) {
+            sender.handle_timeout(path, now, &mut self.sent);
         }
         if let Some(it) = &mut self.blocks_in {
             it.blocks.handle_timeout(now);
@@ -363,7 +358,7 @@ impl Connection {
             return self.close(now, code, "");
         }
         self.pass_losses(now);
-        if self.path.room() > 0 && self.sent.on_pto(now) {
+        if self.path.room() > 0 && self.sent.on_pto(now, &mut self.path.timing) {
             (self.ping_due, self.probe_due) = (true, true);
         }
         if self.keep_alive_at() <= now {
@@ -465,17 +460,17 @@ impl Connection {
         self.note_request(now, bytes);
         self.path.on_request(bytes);
         self.hasten_close(now);
-        self.blocks_out.on_request(now, bytes + UDP_IPV4_BYTES);
+        self.path.blocks.on_request(now, bytes + UDP_IPV4_BYTES);
     }
 
     /// What was measured of the path to the peer, if its address is validated.
     pub(crate) fn known_path(&self) -> Known {
-        if self.is_handshake() { Known::NOTHING } else { self.blocks_out.known() }
+        if self.is_handshake() { Known::NOTHING } else { self.path.blocks.known() }
     }
 
     /// Starts from what an earlier connection measured of the path.
     pub(crate) const fn set_known_path(&mut self, known: Known) {
-        self.blocks_out.set_known(known);
+        self.path.blocks.set_known(known);
     }
 
     fn key_limits(&self) -> KeyLimits {

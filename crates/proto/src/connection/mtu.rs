@@ -87,9 +87,9 @@ pub(super) struct Mtu {
 }
 
 impl Mtu {
-    /// A path on which a search begins, up to this size: the smaller one of what this end may send and what
-    /// its peer accepts.
-    pub(super) fn new(max: u16) -> Self {
+    /// A path on which a search begins at this time, up to this size: the smaller one of what this end may
+    /// send and what its peer accepts.
+    pub(super) fn new(max: u16, at: Instant) -> Self {
         let mut mtu = Self {
             max,
             usable: BASE,
@@ -99,8 +99,13 @@ impl Mtu {
             newest_large: None,
             newest_small: None,
         };
-        mtu.restart(Instant::ZERO);
+        mtu.restart(at);
         mtu
+    }
+
+    /// The largest datagram that both ends allow.
+    pub(super) const fn max(&self) -> u16 {
+        self.max
     }
 
     /// Bytes that a datagram may have.
@@ -109,7 +114,7 @@ impl Mtu {
     }
 
     /// Nothing is known of the path any more. A search begins at this time.
-    pub(super) fn restart(&mut self, at: Instant) {
+    fn restart(&mut self, at: Instant) {
         let first = SIZES.into_iter().find(|&size| size <= self.max);
         self.search = first.map_or(Search::Done, |size| Search::Due { at, size, lost: 0 });
         self.usable = BASE;
@@ -252,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_search_goes_down_from_ethernet_and_up_to_jumbo_frames() {
-        let found = |max, carries| search(&mut Mtu::new(max), carries);
+        let found = |max, carries| search(&mut Mtu::new(max, Instant::ZERO), carries);
         assert_eq!(found(9000, 9000), ([1472, 8972].into(), 8972));
         assert_eq!(found(9000, 1472), ([1472, 8972, 8972, 8972].into(), 1472));
         let tunnel = [1472, 1472, 1472, 1452, 1452, 1452, 1392];
@@ -266,7 +271,7 @@ mod tests {
 
     #[test]
     fn two_losses_of_a_probe_rule_nothing_out() {
-        let mut mtu = Mtu::new(1500);
+        let mut mtu = Mtu::new(1500, Instant::ZERO);
         for number in [5, 6] {
             assert_eq!(mtu.poll_probe(ms(1_000)), Some(1472));
             mtu.on_probe_sent(number);
@@ -282,7 +287,7 @@ mod tests {
 
     /// A path of 1472 bytes, found by number 100.
     fn found() -> Mtu {
-        let mut mtu = Mtu::new(1500);
+        let mut mtu = Mtu::new(1500, Instant::ZERO);
         assert_eq!(search(&mut mtu, 1472).1, 1472);
         mtu
     }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use zeroize::{Zeroize as _, Zeroizing};
 
+use super::path::Validated;
 use super::protection::Head;
 use super::trace::TraceEvent;
 use super::{CloseCode, Connection, ConnectionState, ConnectionTrigger, Event};
@@ -80,7 +81,7 @@ impl Connection {
         }
         let bytes = datagram.len();
         let number = self.received.expand(truncated);
-        let keep_previous = || self.sent.probe_timeout().saturating_mul(PREVIOUS_KEY_PTOS);
+        let keep_previous = || self.path.timing.probe_timeout().saturating_mul(PREVIOUS_KEY_PTOS);
         let opened = self.received.check(number).and_then(|()| {
             let head = Head { number, phase, bytes: header_bytes };
             self.protection.open(now, head, datagram, keep_previous)
@@ -156,9 +157,26 @@ impl Connection {
         if self.transition(ConnectionTrigger::AddressValidated) {
             self.welcome_message = Vec::new();
             self.reset_token_due = self.reset_token.is_some();
-            self.blocks_out.set_slice_room(self.slice_room());
+            let room = self.slice_room();
+            self.blocks_out.set_slice_room(&mut self.path.blocks, room);
             self.is_connected_unread = true;
         }
+    }
+
+    /// The peer's address has changed. Its new path takes the place of the old one, of which nothing is left:
+    /// what is measured, and how it is used, begins anew (RFC 9000, 9.4).
+    fn migrate(&mut self, now: Instant, new: Validated) {
+        self.path = self.path.followed_by(now, new, self.config.ecn);
+        let (room, next) = (self.slice_room(), self.sent.next_number());
+        self.blocks_out.measure_anew(now, &mut self.path.blocks, next);
+        self.blocks_out.set_slice_room(&mut self.path.blocks, room);
+        self.blocks_out.on_black_hole();
+        self.note(now, || TraceEvent::AddressChanged(new.address.remote));
+        // A peer can do this as often as it likes; one unread event is enough.
+        if !self.events.contains(&Event::AddressChanged) {
+            self.events.push_back(Event::AddressChanged);
+        }
+        self.become_connected();
     }
 
     /// Acts on the frames of a datagram that was verified as a whole. Returns whether it may be acknowledged:
@@ -225,15 +243,17 @@ impl Connection {
             Frame::Hashes(hashes) => return Ok(self.blocks_in(now).on_hashes(now, &hashes)?),
             Frame::Ack(ack) => self.on_ack(now, &ack)?,
             Frame::Arrivals(arrivals) => {
-                if let Some(sender) = self.blocks_out.sender_mut() {
-                    sender.on_arrivals(&arrivals, &self.sent);
+                if let Some((sender, path)) = self.blocks_out.sender_on(&mut self.path.blocks) {
+                    sender.on_arrivals(path, &arrivals, &self.sent);
                 }
             }
             Frame::Progress(progress) => {
                 self.counters.steps += progress.entry_bytes() as u64;
                 self.blocks_out.on_progress(now, number, &progress)?;
             }
-            Frame::SlicesHere(here) => self.blocks_out.on_slices_here(now, &here)?,
+            Frame::SlicesHere(here) => {
+                self.blocks_out.on_slices_here(&mut self.path.blocks, now, &here)?;
+            }
             Frame::ChunksHere(here) => self.blocks_out.on_chunks_here(now, &here)?,
             Frame::RootHere(root) => self.blocks_out.on_root_here(now, root),
             Frame::Decline { block, code } => self.blocks_out.on_decline(now, block, code)?,
@@ -262,18 +282,10 @@ impl Connection {
             Frame::ChannelLimit(limit) => self.messages_out.on_limit(limit)?,
             Frame::PathChallenge(bytes) => self.path_response = Some(bytes),
             Frame::PathResponse(bytes) => {
-                if self.role == Role::Server && self.path.on_response(now, path, bytes) {
-                    self.blocks_out.forget_path();
-                    self.message_pace.iter_mut().for_each(|pace| pace.restart());
-                    self.blocks_out.set_slice_room(self.slice_room());
-                    self.blocks_out.on_black_hole();
-                    self.ecn.restart(self.config.ecn, self.sent.next_number());
-                    self.note(now, || TraceEvent::AddressChanged(path.remote));
-                    // A peer can do this as often as it likes; one unread event is enough.
-                    if !self.events.contains(&Event::AddressChanged) {
-                        self.events.push_back(Event::AddressChanged);
-                    }
-                    self.become_connected();
+                if self.role == Role::Server
+                    && let Some(new) = self.path.on_response(now, path, bytes)
+                {
+                    self.migrate(now, new);
                 }
             }
             Frame::ResetToken(token) => {

@@ -94,7 +94,7 @@ impl Connection {
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
         let slices = self.blocks_out.stats();
-        let known = self.blocks_out.known();
+        let known = self.path.blocks.known();
         let counters = self.counters;
         ConnectionStats {
             datagrams_sent: counters.datagrams_sent,
@@ -114,10 +114,10 @@ impl Connection {
             suite: self.protection.suite(),
             bandwidth_bps: known.bandwidth_bps(),
             loss: known.loss.share(),
-            rtt: self.sent.rtt().smoothed_rtt(),
-            min_rtt: self.sent.rtt().min_rtt(),
-            rtt_variation: self.sent.rtt().rttvar(),
-            datagrams_marked: self.ecn.sent(),
+            rtt: self.path.timing.rtt().smoothed_rtt(),
+            min_rtt: self.path.timing.rtt().min_rtt(),
+            rtt_variation: self.path.timing.rtt().rttvar(),
+            datagrams_marked: self.path.ecn.sent(),
             max_datagram_bytes: self.path.max_datagram_bytes(),
             datagrams_in_flight: self.sent.in_flight().into(),
         }

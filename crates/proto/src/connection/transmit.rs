@@ -67,16 +67,19 @@ impl Connection {
         }
         self.finish(number, header_bytes, out, elsewhere)?;
         self.path.on_sent(out.len());
-        let is_marked = is_ack_eliciting && self.welcome_message.is_empty() && self.ecn.is_due();
+        let is_marked =
+            is_ack_eliciting && self.welcome_message.is_empty() && self.path.ecn.is_due();
         if is_marked {
             out.set_ecn(Ecn::Ect0);
-            self.ecn.on_sent();
+            self.path.ecn.on_sent();
         }
         let wire_bytes = out.len() + UDP_IPV4_BYTES;
         // Packets and messages use the link too, although they do not wait for the send budget.
-        let sender = self.blocks_out.sender_mut();
-        let modelled =
-            sender.map(|sender| sender.on_sent(now, number, wire_bytes, slice)).unwrap_or_default();
+        let modelled = self
+            .blocks_out
+            .sender_on(&mut self.path.blocks)
+            .map(|(sender, path)| sender.on_sent(path, now, number, wire_bytes, slice))
+            .unwrap_or_default();
         self.record(
             now,
             Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, modelled },
@@ -228,7 +231,7 @@ impl Connection {
 
     /// Whether an ack is so long overdue that only datagrams go that every path carries.
     pub(super) fn is_ack_overdue(&self) -> bool {
-        let overdue = self.sent.probe_timeout().saturating_mul(OVERDUE_PTOS);
+        let overdue = self.path.timing.probe_timeout().saturating_mul(OVERDUE_PTOS);
         let overdue = overdue.saturating_add(self.blocks_out.lateness());
         let waits = self.sent.oldest_sent_at().map(|sent_at| self.now.since(sent_at));
         waits > Some(overdue)

@@ -13,11 +13,12 @@ use super::ack_frequency::AckFrequency;
 use super::announcement::Announcement;
 use super::block::{Block, BlockProgress, SendOptions};
 use super::pages::Pages;
+use super::path::BlocksPath;
 use crate::Instant;
 use crate::block_map::BlockMap;
 use crate::bulk::cut::SliceSize;
 use crate::bulk::tree::Value;
-use crate::bulk::{Credit, Known, RequestTrain, SendBlock, Sender, SenderConfig, SenderStats};
+use crate::bulk::{Credit, SendBlock, Sender, SenderConfig, SenderStats};
 use crate::stall::max_block_time;
 use crate::time::earliest;
 use crate::urgency::Urgency;
@@ -131,13 +132,9 @@ pub(crate) struct OutgoingBlocks {
     /// The credit while there is no sender.
     pub(super) credit: Credit,
     pub(super) slice_room: usize,
-    pub(super) known: Known,
-    /// The spacing of the copies of the request.
-    pub(super) requests: RequestTrain,
     pub(super) max_rate_bps: u64,
     /// The maximum that the client's token sets.
     pub(super) rate_cap_bps: u64,
-    pub(super) rtt: Option<Duration>,
     /// By how much the peer's program reads late.
     pub(super) lateness_ms: u16,
     pub(super) waiting: VecDeque<Waiting>,
@@ -171,10 +168,7 @@ impl OutgoingBlocks {
             peer,
             sender: None,
             slice_room,
-            known: Known::NOTHING,
-            requests: RequestTrain::new(),
             rate_cap_bps: u64::MAX,
-            rtt: None,
             lateness_ms: 0,
             waiting: VecDeque::new(),
             announced: VecDeque::new(),
@@ -193,10 +187,12 @@ impl OutgoingBlocks {
         }
     }
 
-    /// Queues a block, and returns its handle. `next_number` is that of the next datagram.
+    /// Queues a block to be sent on this path, and returns its handle. `next_number` is that of the next
+    /// datagram.
     pub(crate) fn send(
         &mut self,
         now: Instant,
+        path: &mut BlocksPath,
         block: Block,
         options: SendOptions,
         next_number: u64,
@@ -205,7 +201,7 @@ impl OutgoingBlocks {
             return Err(SendBlockError::QueueFull);
         }
         if self.sender.is_none() {
-            self.sender = Some(self.new_sender(now, next_number));
+            self.sender = Some(self.new_sender(now, path, next_number));
         }
         let handle = self.next_handle;
         self.next_handle = handle.checked_add(1).ok_or(SendBlockError::NumbersUsedUp)?;
@@ -220,7 +216,7 @@ impl OutgoingBlocks {
         Duration::from_millis(self.config.idle_timeout_ms.into())
     }
 
-    fn new_sender(&self, now: Instant, first_number: u64) -> Box<Sender> {
+    fn new_sender(&self, now: Instant, path: &mut BlocksPath, first_number: u64) -> Box<Sender> {
         let config = SenderConfig {
             urgency: self.config.urgency,
             max_rate_bps: self.max_rate_bps,
@@ -235,15 +231,14 @@ impl OutgoingBlocks {
             receive_buffer: self.peer.receive_buffer,
             credit: self.credit,
         };
-        let mut sender = Sender::new(now, config, self.known.discounted(now));
-        if let Some(rtt) = self.rtt {
-            sender.set_rtt(rtt);
+        let rtt = path.rtt();
+        let state = path.begin(now, first_number, self.config.min_rate_bps);
+        let mut sender = Sender::new(now, config, state);
+        if let Some(rtt) = rtt {
+            sender.set_rtt(state, rtt);
         }
         sender.set_lateness(self.lateness());
         sender.set_ack_delay(self.ack_frequency.later());
-        if let Some(rate) = self.requests.rate() {
-            sender.set_hint(rate);
-        }
         Box::new(sender)
     }
 
@@ -312,7 +307,7 @@ impl OutgoingBlocks {
     }
 
     fn end_sender(&mut self) {
-        (self.past, self.known) = (self.stats(), self.known());
+        self.past = self.stats();
         self.credit = self.sender.take().map_or(self.credit, |sender| sender.credit());
         (self.waiting, self.announced) = (VecDeque::new(), VecDeque::new());
     }

@@ -4,6 +4,7 @@
 //! an earlier one, ends the connection with `protocol` [H-4.2g].
 
 use super::blocks::{OutgoingBlocks, OutgoingEvent};
+use super::path::BlocksPath;
 use crate::Instant;
 use crate::bulk::Sender;
 use crate::bulk::cut::chunk_count;
@@ -114,12 +115,13 @@ impl OutgoingBlocks {
     /// The peer repeated which slices of a chunk it has.
     pub(crate) fn on_slices_here(
         &mut self,
+        path: &mut BlocksPath,
         now: Instant,
         frame: &SlicesHereFrame<'_>,
     ) -> Result<(), Contradiction> {
         self.check(frame.at.block, Some(frame.at.index))?;
-        if let Some(sender) = &mut self.sender {
-            sender.on_slices_here(now, frame.at, frame.size, frame.map);
+        if let Some((sender, path)) = self.sender_on(path) {
+            sender.on_slices_here(path, now, frame.at, frame.size, frame.map);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use super::announcement::Announcement;
 use super::block::SendOptions;
 use super::blocks::{Announced, OutgoingBlocks, Waiting};
 use super::pages::Pages;
+use super::path::BlocksPath;
 use crate::Instant;
 use crate::bulk::{Chosen, NewBlock, SendBlock, SlicePart};
 use crate::transit::{ChunkAt, Ledger, Symbol};
@@ -184,10 +185,15 @@ impl OutgoingBlocks {
 
     /// How often acks are wanted, if the peer has to be told. `in_flight` are datagrams, and `heard` those of
     /// the peer.
-    pub(crate) fn ack_frequency_due(&mut self, in_flight: u64, heard: Heard) -> Option<Wanted> {
+    pub(crate) fn ack_frequency_due(
+        &mut self,
+        path: &BlocksPath,
+        in_flight: u64,
+        heard: Heard,
+    ) -> Option<Wanted> {
         self.sender.as_ref()?;
         self.ack_frequency.judge(heard);
-        self.ack_frequency.due(in_flight, self.rtt)
+        self.ack_frequency.due(in_flight, path.rtt())
     }
 
     pub(crate) fn on_ack_frequency_sent(&mut self, wanted: Wanted) {
@@ -202,13 +208,15 @@ impl OutgoingBlocks {
     }
 
     /// The slice to send now, if its frame fits in `room` bytes, and what the ledger has to know of it.
-    pub(crate) fn poll_slice(
-        &mut self,
+    pub(crate) fn poll_slice<'a>(
+        &'a mut self,
+        path: &'a mut BlocksPath,
         now: Instant,
         ledger: &Ledger,
         room: usize,
-    ) -> Option<((ChunkAt, Symbol), SliceFrame<'_>)> {
-        let chosen = self.sender.as_mut()?.poll_slice(now, ledger, room)?;
+    ) -> Option<((ChunkAt, Symbol), SliceFrame<'a>)> {
+        let (sender, path) = self.sender_on(path)?;
+        let chosen = sender.poll_slice(path, now, ledger, room)?;
         let Chosen { at, symbol, cut, part, index, data, .. } = chosen;
         let kind = match part {
             SlicePart::Source => SliceKind::Source,

@@ -26,6 +26,7 @@ pub(crate) use blocks::{
     OutgoingBlocks, OutgoingConfig, OutgoingEvent, PeerLimits, SendBlockError,
 };
 pub(crate) use feedback::Contradiction;
+pub(crate) use path::BlocksPath;
 pub use source::ProvideError;
 pub(crate) use source::Wanted;
 pub use tree::{BlockTree, ChunkValue, TreeError};

@@ -1,20 +1,139 @@
-//! What the sending half knows of the path, and what the application has set: kept for the next sender, and
-//! passed to the present one.
+//! What a path is to blocks: kept from one transfer to the next for as long as the path is there.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::blocks::OutgoingBlocks;
 use crate::Instant;
-use crate::bulk::{Known, RequestTrain, Trust};
+use crate::bulk::{Known, PathState, RequestTrain, Sender, Trust};
+use crate::transit::PathId;
 use crate::urgency::Urgency;
 
+/// What was measured of a path for blocks, now or before.
+#[derive(Debug)]
+pub(crate) struct BlocksPath {
+    id: PathId,
+    /// What was known when the present transfer began; without one, now.
+    known: Known,
+    /// The spacing of the copies of the request.
+    requests: RequestTrain,
+    /// The smoothed round trip.
+    rtt: Option<Duration>,
+    /// Exists while blocks are sent, so that an idle connection is small.
+    state: Option<Box<PathState>>,
+}
+
+impl BlocksPath {
+    /// Nothing is known of the path but how long a round trip takes, perhaps.
+    pub(crate) const fn new(id: PathId, rtt: Option<Duration>) -> Self {
+        Self { id, known: Known::NOTHING, requests: RequestTrain::new(), rtt, state: None }
+    }
+
+    /// What was measured, for the client's next visit.
+    pub(crate) fn known(&self) -> Known {
+        self.state.as_ref().map_or(self.known, |state| state.known())
+    }
+
+    /// Starts from what an earlier connection measured.
+    pub(crate) const fn set_known(&mut self, known: Known) {
+        self.known = known;
+    }
+
+    /// What was measured may be a lie.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::new(self.id, self.rtt);
+    }
+
+    /// The rate that acks have shown on this path, in bits per second.
+    pub(crate) fn proven_rate_bps(&self) -> Option<u64> {
+        let known = self.known();
+        let rate = known.rate.filter(|_| known.trust == Trust::Own)?.min(known.proven.rate);
+        Some(rate.bps()).filter(|&bps| bps > 0)
+    }
+
+    /// A copy of the request arrived; `bytes` includes UDP and IP headers.
+    pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
+        self.requests.on_copy(now, bytes);
+        if let (Some(rate), Some(state)) = (self.requests.rate(), &mut self.state) {
+            state.set_hint(rate);
+        }
+    }
+
+    /// What is measured while blocks are sent.
+    pub(crate) fn state(&self) -> Option<&PathState> {
+        self.state.as_deref()
+    }
+
+    /// The smoothed round trip, if it was measured.
+    pub(super) const fn rtt(&self) -> Option<Duration> {
+        self.rtt
+    }
+
+    /// Blocks are sent from now on. A transfer has at least `min_rate_bps` once it has a rate of its own, and
+    /// `from` is the number of its first datagram.
+    pub(super) fn begin(&mut self, now: Instant, from: u64, min_rate_bps: u64) -> &mut PathState {
+        self.end();
+        let mut state =
+            PathState::new(now, self.id, from, min_rate_bps, self.known.discounted(now));
+        self.requests.rate().into_iter().for_each(|rate| state.set_hint(rate));
+        self.state.insert(Box::new(state))
+    }
+
+    /// No blocks are sent any more.
+    pub(crate) fn end(&mut self) {
+        self.known = self.known();
+        self.state = None;
+    }
+
+    /// What is measured of it begins anew with number `from`, as if nothing were known.
+    fn begin_anew(&mut self, now: Instant, from: u64, min_rate_bps: u64) -> &mut PathState {
+        self.state.insert(Box::new(PathState::new(
+            now,
+            self.id,
+            from,
+            min_rate_bps,
+            Known::NOTHING,
+        )))
+    }
+}
+
 impl OutgoingBlocks {
+    /// The chunk sender and the state of the path that it sends on, while there are blocks.
+    #[inline]
+    pub(crate) fn sender_on<'a>(
+        &'a mut self,
+        path: &'a mut BlocksPath,
+    ) -> Option<(&'a mut Sender, &'a mut PathState)> {
+        Some((self.sender.as_deref_mut()?, path.state.as_deref_mut()?))
+    }
+
+    /// The same, to be asked.
+    #[inline]
+    pub(crate) fn asked_on<'a>(
+        &'a self,
+        path: &'a BlocksPath,
+    ) -> Option<(&'a Sender, &'a PathState)> {
+        Some((self.sender.as_deref()?, path.state.as_deref()?))
+    }
+
+    /// From datagram `from` on what is sent goes this way, or says for the first time what may be believed of
+    /// it.
+    pub(crate) fn measure_anew(&mut self, now: Instant, path: &mut BlocksPath, from: u64) {
+        let Some(sender) = &mut self.sender else { return };
+        let rtt = path.rtt;
+        let state = path.begin_anew(now, from, self.config.min_rate_bps);
+        if let Some(rtt) = rtt {
+            sender.set_rtt(state, rtt);
+        }
+        sender.begin_path(state);
+    }
+
     /// Bytes that a slice frame may have: what the path carries less the header of a datagram and its tag, at
     /// least 1036. Open chunks keep their cut.
-    pub(crate) fn set_slice_room(&mut self, room: usize) {
+    pub(crate) fn set_slice_room(&mut self, path: &mut BlocksPath, room: usize) {
         self.slice_room = room;
-        if let Some(sender) = &mut self.sender {
-            sender.set_slice_room(room);
+        if let Some((sender, path)) = self.sender_on(path) {
+            sender.set_slice_room(path, room);
         }
     }
 
@@ -40,39 +159,6 @@ impl OutgoingBlocks {
         Duration::from_millis(self.lateness_ms as u64)
     }
 
-    /// A copy of the request arrived; `bytes` includes UDP and IP headers.
-    pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
-        self.requests.on_copy(now, bytes);
-        if let (Some(rate), Some(sender)) = (self.requests.rate(), &mut self.sender) {
-            sender.set_hint(rate);
-        }
-    }
-
-    /// What was measured of the path, for the client's next visit.
-    pub(crate) fn known(&self) -> Known {
-        self.sender.as_ref().map_or(self.known, |sender| sender.known())
-    }
-
-    /// The rate that acks have shown on this connection, in bits per second.
-    pub(crate) fn proven_rate_bps(&self) -> Option<u64> {
-        let known = self.sender.as_ref().map_or(self.known, |sender| sender.known());
-        let rate = known.rate.filter(|_| known.trust == Trust::Own)?.min(known.proven.rate);
-        Some(rate.bps()).filter(|&bps| bps > 0)
-    }
-
-    /// Starts from what an earlier connection measured of the path.
-    pub(crate) const fn set_known(&mut self, known: Known) {
-        self.known = known;
-    }
-
-    /// The client's address has changed: what was measured does not apply to its new path.
-    pub(crate) fn forget_path(&mut self) {
-        (self.known, self.requests) = (Known::NOTHING, RequestTrain::new());
-        if let Some(sender) = &mut self.sender {
-            sender.forget_path();
-        }
-    }
-
     pub(crate) fn set_max_rate_bps(&mut self, rate_bps: u64) {
         self.max_rate_bps = rate_bps.min(self.rate_cap_bps);
         if let Some(sender) = &mut self.sender {
@@ -92,11 +178,11 @@ impl OutgoingBlocks {
         self.poll(now);
     }
 
-    /// The connection measured a round trip; `rtt` is the smoothed value.
-    pub(crate) fn set_rtt(&mut self, rtt: Duration) {
-        self.rtt = Some(rtt);
-        if let Some(sender) = &mut self.sender {
-            sender.set_rtt(rtt);
+    /// The connection measured a round trip on this path; `rtt` is the smoothed value.
+    pub(crate) fn set_rtt(&mut self, path: &mut BlocksPath, rtt: Duration) {
+        path.rtt = Some(rtt);
+        if let Some((sender, path)) = self.sender_on(path) {
+            sender.set_rtt(path, rtt);
         }
     }
 }

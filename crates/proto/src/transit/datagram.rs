@@ -1,6 +1,6 @@
 //! The record of a datagram: what has to be known of it once its fate is.
 //!
-//! The [`Ledger`](super::Ledger) writes fates; all others read them. A record has 48 bytes, 8 of them since
+//! The [`Ledger`](super::Ledger) writes fates; all others read them. A record has 56 bytes, 8 of them since
 //! chunks are named by block and index, and its contents are in the ring of
 //! [`Items`](super::items::Items).
 
@@ -50,6 +50,21 @@ impl Symbol {
     }
 }
 
+/// Which path of a connection a datagram was sent on: the first, the one after a change of address, and so
+/// on. They wrap: no record is left of a path 256 changes of address ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PathId(u8);
+
+impl PathId {
+    /// That of the address a handshake was made with.
+    pub(crate) const FIRST: Self = Self(0);
+
+    /// That of the path which takes its place.
+    pub(crate) const fn next(self) -> Self {
+        Self(self.0.wrapping_add(1))
+    }
+}
+
 /// What became of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
@@ -94,6 +109,7 @@ pub(super) enum Contents {
 pub(crate) struct Datagram {
     /// Its packet number.
     pub(crate) number: u64,
+    pub(crate) path: PathId,
     pub(crate) sent_at: Instant,
     /// Bytes in the modelled queue of the bottleneck when it had joined, itself included.
     pub(crate) backlog: f64,
@@ -113,11 +129,12 @@ pub(crate) struct Datagram {
 
 impl Datagram {
     /// The record of one that is sent now.
-    pub(super) fn new(now: Instant, outgoing: Outgoing, items: Span) -> Self {
+    pub(super) fn new(now: Instant, path: PathId, outgoing: Outgoing, items: Span) -> Self {
         let Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, modelled } =
             outgoing;
         Self {
             number,
+            path,
             sent_at: now,
             backlog: modelled.backlog,
             is_expected: modelled.is_expected,

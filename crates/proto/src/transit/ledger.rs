@@ -1,13 +1,14 @@
 //! The ledger of datagrams: one record for each one sent, and the only place that judges what became of it.
 //!
-//! A record holds what has to be known once the fate of a datagram is: its number, when it was sent, its
-//! bytes, the backlog that it met, what was in it. An ack is walked once ([`Ledger::poll_acked`]). Then two
-//! lines move forward over the records. [`Ledger::poll_fate`] settles what the block sender counts: a
-//! datagram that was overtaken by more than the reordering seen so far is lost at once, for any other slice
+//! A record holds what has to be known once the fate of a datagram is: its number, its path, when it was
+//! sent, its bytes, the backlog that it met, what was in it. An ack is walked once ([`Ledger::poll_acked`]).
+//! Then two lines move forward over the records. [`Ledger::poll_fate`] settles what the block sender counts:
+//! a datagram that was overtaken by more than the reordering seen so far is lost at once, for any other slice
 //! can replace its slice, and a late ack corrects the count. [`Ledger::poll_lost`] hands back what else was
 //! in a datagram, and waits as RFC 9002 says: a packet is reported as lost only once, and a message is sent
-//! again. RTT, probes, retransmission, the estimates of the path and the choice of slices follow from these
-//! three; none of them judges for itself.
+//! again. Both have their verdict from [`detect`], and the patience from the [`Timing`] of the path, which
+//! the caller hands in: the ledger outlives a path. RTT, probes, retransmission, the estimates
+//! of the path and the choice of slices follow from these three; none of them judges for itself.
 //!
 //! The invariant: records are in the order of their numbers, and each before `settled` has a fate. What was
 //! in a datagram is handed back once, as acknowledged or as lost. A fate may still change: what counts as
@@ -16,19 +17,19 @@
 mod ack_walk;
 
 use alloc::collections::VecDeque;
-use core::time::Duration;
 
 use super::datagram::{Contents, Datagram, Fate, LossReason, Outgoing};
 use super::items::{Item, Items, MIN_ROOM};
 use super::runs;
 use super::skipped::Skipped;
 use super::timing::Timing;
+use super::verdict::{Verdict, detect};
 use super::window::window_after;
-use crate::{Instant, RttEstimator};
+use crate::Instant;
 
 pub(crate) use ack_walk::Acked;
 #[cfg(test)]
-pub(super) use ack_walk::NeverSent;
+pub(super) use ack_walk::{AckWalk, NeverSent};
 
 /// Settled records kept while a block is sent, for acks that come late, and for samples of the path.
 pub(crate) const KEPT: usize = 1024;
@@ -36,10 +37,6 @@ pub(crate) const KEPT: usize = 1024;
 /// Records that are left to what is no slice: of the 8192 at first a sixteenth, for all packets and messages
 /// of some round trips.
 const RESERVE: usize = 512;
-
-/// How many later datagrams must have been sent, up to one that is acknowledged, for the contents of a
-/// datagram to be lost (RFC 9002, 6.1.1).
-const PACKET_THRESHOLD: u64 = 3;
 
 /// The datagrams sent on one connection.
 ///
@@ -55,9 +52,6 @@ pub(crate) struct Ledger {
     first_open: usize,
     /// The largest number acknowledged, and when it was sent.
     newest: Option<(u64, Instant)>,
-    /// How much later a datagram may have been sent that overtakes another, which yet arrives.
-    reordering: Duration,
-    timing: Timing,
     skipped: Skipped,
     lost: u64,
     /// Why the last one was.
@@ -85,8 +79,6 @@ impl Ledger {
             settled: 0,
             first_open: 0,
             newest: None,
-            reordering: Duration::ZERO,
-            timing: Timing::new(),
             skipped: Skipped::new(),
             lost: 0,
             lost_because: LossReason::NoRoom,
@@ -139,7 +131,7 @@ impl Ledger {
     /// A datagram was sent as [`next_number`](Self::next_number) (asserted), with the items added since
     /// [`begin`](Self::begin).
     #[inline]
-    pub(crate) fn on_sent(&mut self, now: Instant, outgoing: Outgoing) {
+    pub(crate) fn on_sent(&mut self, now: Instant, timing: &mut Timing, outgoing: Outgoing) {
         if !outgoing.is_ack_eliciting {
             self.items.discard();
         }
@@ -148,12 +140,13 @@ impl Ledger {
             // A ping and an ack now and then need no more.
             self.records.reserve_exact(2);
         }
-        self.records.push_back(Datagram::new(now, outgoing, self.items.commit()));
+        let items = self.items.commit();
+        self.records.push_back(Datagram::new(now, timing.path(), outgoing, items));
         self.peak = self.peak.max(self.count());
         if outgoing.is_ack_eliciting {
             self.in_flight += 1;
             self.slices += u32::from(outgoing.slice.is_some());
-            self.timing.restart(now);
+            timing.restart(now);
         }
     }
 
@@ -194,18 +187,22 @@ impl Ledger {
     /// [`Fate::Lost`] or [`Fate::Dropped`]. Call it until `None` after each ack.
     pub(crate) fn poll_fate(
         &mut self,
+        timing: &mut Timing,
         lost_as: impl FnOnce(&Datagram) -> Fate,
     ) -> Option<Datagram> {
         let must_go = self.must_go(self.settled);
         let record = self.records.get_mut(self.settled)?;
         if record.fate == Fate::InFlight {
-            let is_overtaken = self.newest.is_some_and(|(newest, sent_at)| {
-                newest > record.number && sent_at.since(record.sent_at) >= self.reordering
-            });
-            if !is_overtaken && !must_go {
+            let patience = timing.patience_of_slices();
+            // However long it waits, no time makes it lost.
+            let verdict = detect(record.sent_at, record, self.newest, patience, |_, _| 1);
+            if !matches!(verdict, Verdict::Lost(_)) && !must_go {
                 return None;
             }
             record.fate = lost_as(record);
+            if record.path == timing.path() {
+                timing.on_lost(record.number, self.next);
+            }
         }
         self.settled += 1;
         Some(*record)
@@ -214,8 +211,8 @@ impl Ledger {
     /// The next datagram whose contents are lost by `now`, in the order of sending: three later ones or more
     /// were sent up to one that is acknowledged, and that as much later as reordering was seen to reach, or
     /// 9/8 RTT have passed. Call it until `None`, after each ack and each timeout.
-    pub(crate) fn poll_lost(&mut self, now: Instant) -> Option<Datagram> {
-        self.timing.on_time(now);
+    pub(crate) fn poll_lost(&mut self, now: Instant, timing: &mut Timing) -> Option<Datagram> {
+        timing.on_time(now);
         let is_open = |record: &Datagram| record.is_open();
         let skipped = self.records.range(self.first_open..).position(is_open);
         self.first_open += skipped.unwrap_or(self.records.len() - self.first_open);
@@ -224,17 +221,13 @@ impl Ledger {
             self.on_clock_went_back(now);
         }
         let record = self.records.get_mut(self.first_open)?;
-        let why = self.newest.and_then(|(newest, sent_at)| {
-            let later = newest.checked_sub(record.number).filter(|&later| later > 0)?;
-            let is_overtaken = sent_at.since(record.sent_at) >= self.reordering;
-            let sent_later = later.saturating_sub(self.skipped.count_in(record.number, newest));
-            if is_overtaken && sent_later >= PACKET_THRESHOLD {
-                return Some(LossReason::Overtaken);
-            }
-            let is_late = now.since(record.sent_at) >= self.timing.loss_delay();
-            is_late.then_some(LossReason::TimedOut)
-        });
-        self.lost_because = why.or(must_go.then_some(LossReason::NoRoom))?;
+        let skipped = &self.skipped;
+        let later = |from: u64, to: u64| (to - from).saturating_sub(skipped.count_in(from, to));
+        let why = match detect(now, record, self.newest, timing.patience_of_contents(), later) {
+            Verdict::Lost(why) => Some(why),
+            Verdict::NotLostYet { .. } => must_go.then_some(LossReason::NoRoom),
+        };
+        self.lost_because = why?;
         record.contents = Contents::Settled;
         let lost = *record;
         self.lost += u64::from(!lost.is_probe());
@@ -308,12 +301,15 @@ impl Ledger {
 
     /// When to call [`poll_lost`](Self::poll_lost) and [`on_pto`](Self::on_pto) next; `None` while nothing
     /// is in flight.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self, timing: &Timing) -> Option<Instant> {
         let oldest = self.oldest_open()?;
-        if self.is_overtaken(oldest) {
-            return Some(oldest.sent_at + self.timing.loss_delay());
+        let patience = timing.patience_of_contents();
+        // What too many have overtaken is lost at the next call, whenever that is.
+        match detect(oldest.sent_at, oldest, self.newest, patience, |_, _| 1) {
+            Verdict::NotLostYet { at: None } => Some(timing.probe_at()),
+            Verdict::NotLostYet { at } => at,
+            Verdict::Lost(_) => Some(oldest.sent_at),
         }
-        Some(self.timing.probe_at())
     }
 
     /// When the oldest datagram in flight was sent.
@@ -325,29 +321,14 @@ impl Ledger {
     /// ack-eliciting datagram. Any such datagram is a probe, a ping if there is nothing else. Nothing is
     /// lost by it. The next one is due after twice the time, at most 2 s.
     #[must_use]
-    pub(crate) fn on_pto(&mut self, now: Instant) -> bool {
+    pub(crate) fn on_pto(&self, now: Instant, timing: &mut Timing) -> bool {
         let is_due = self
             .oldest_open()
-            .is_some_and(|oldest| !self.is_overtaken(oldest) && now >= self.timing.probe_at());
+            .is_some_and(|oldest| !self.is_overtaken(oldest) && now >= timing.probe_at());
         if is_due {
-            self.timing.on_probe(now);
+            timing.on_probe(now);
         }
         is_due
-    }
-
-    /// How much later a datagram may have been sent that overtakes another, which yet arrives.
-    pub(crate) const fn reordering(&self) -> Duration {
-        self.reordering
-    }
-
-    /// The RTT so far.
-    pub(crate) const fn rtt(&self) -> &RttEstimator {
-        self.timing.rtt()
-    }
-
-    /// The probe timeout without back-off, at most 2 s.
-    pub(crate) fn probe_timeout(&self) -> Duration {
-        self.timing.probe_timeout()
     }
 
     /// Ack-eliciting datagrams that are neither acknowledged nor lost.
@@ -452,7 +433,7 @@ impl Ledger {
         assert!(!self.records.range(..self.first_open).any(Datagram::is_open), "open before");
         runs::check_invariants(&self.records);
         self.items.check_invariants(self.records.iter().map(|record| record.items));
-        let is_waiting = self.poll_timeout().is_some();
+        let is_waiting = self.oldest_open().is_some();
         assert_eq!(is_waiting, self.in_flight > 0, "a deadline for those in flight");
     }
 

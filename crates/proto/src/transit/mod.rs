@@ -26,6 +26,7 @@ mod late;
 mod ledger;
 mod number;
 mod received;
+mod reordering;
 mod runs;
 mod sent_block;
 mod sent_message;
@@ -33,19 +34,21 @@ mod skipped;
 #[cfg(test)]
 mod tests;
 mod timing;
+mod verdict;
 mod window;
 
 pub use ack_frame::{AckFrame, AckRanges, EcnCounts};
 pub use arrivals::ArrivalsFrame;
 pub(crate) use arrivals::{Arrivals, MAX_EARLIER_ARRIVALS};
 pub use datagram::{ChunkAt, LossReason};
-pub(crate) use datagram::{Datagram, Fate, Modelled, Outgoing, Symbol, UDP_IPV4_BYTES};
+pub(crate) use datagram::{Datagram, Fate, Modelled, Outgoing, PathId, Symbol, UDP_IPV4_BYTES};
 pub(crate) use items::Item;
 pub(crate) use ledger::{Acked, KEPT, Ledger};
 pub use number::expand_number;
 pub use received::ReceivedDatagrams;
 pub(crate) use sent_block::{Control, ProgressMark};
 pub(crate) use sent_message::{SentLimit, SentPart};
+pub(crate) use timing::Timing;
 pub(crate) use window::{Place, ReplayWindow, SMALLEST};
 
 use core::time::Duration;

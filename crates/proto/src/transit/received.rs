@@ -14,6 +14,7 @@ use crate::{DropReason, Ecn, Instant};
 use super::ack_frame::MAX_ACK_RUNS;
 use super::late::Late;
 use super::number::expand_number;
+use super::verdict::PACKET_THRESHOLD;
 use super::window::{Place, ReplayWindow};
 use super::{AckFrame, EcnCounts, MAX_ACK_DELAY};
 
@@ -38,9 +39,6 @@ const FIRST_REPEAT: Duration = Duration::from_millis(10);
 
 /// Repetitions of an ack.
 const REPEATS: u32 = 5;
-
-/// After this many later numbers a datagram is lost for its sender: the ack that shows it is sent at once.
-const REORDERING: u64 = 3;
 
 /// The datagrams received on one connection. The module has an example.
 ///
@@ -138,7 +136,7 @@ impl ReceivedDatagrams {
             let expected = largest.map_or(0, |largest| largest.saturating_add(1));
             if number > expected {
                 let is_gap = !self.late.as_ref().is_some_and(|late| late.is_disordered(number));
-                self.gap_due_at = number.checked_add(REORDERING - 1).filter(|_| is_gap);
+                self.gap_due_at = number.checked_add(PACKET_THRESHOLD - 1).filter(|_| is_gap);
             }
         }
         self.note_late(number, largest);
@@ -289,7 +287,7 @@ impl ReceivedDatagrams {
         }
         let Some(late) = &mut self.late else { return };
         late.on_arrival(number);
-        if let Some(largest) = largest.filter(|_| later >= REORDERING) {
+        if let Some(largest) = largest.filter(|_| later >= PACKET_THRESHOLD) {
             late.on_overtaken(largest, later);
             self.gap_due_at = None;
         }

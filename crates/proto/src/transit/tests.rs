@@ -7,10 +7,10 @@ mod received;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::ledger::NeverSent;
+use super::ledger::{AckWalk, NeverSent};
 use super::window::window_after;
 use super::*;
-use crate::Instant;
+use crate::{Instant, RttEstimator};
 
 const fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
@@ -20,12 +20,70 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+/// A ledger and its only path.
+struct Sent {
+    ledger: Ledger,
+    timing: Timing,
+}
+
+impl core::ops::Deref for Sent {
+    type Target = Ledger;
+
+    fn deref(&self) -> &Ledger {
+        &self.ledger
+    }
+}
+
+impl core::ops::DerefMut for Sent {
+    fn deref_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+}
+
+impl Sent {
+    fn new() -> Self {
+        Self { ledger: Ledger::new(), timing: Timing::new(PathId::FIRST) }
+    }
+
+    fn on_sent(&mut self, now: Instant, outgoing: Outgoing) {
+        self.ledger.on_sent(now, &mut self.timing, outgoing);
+    }
+
+    fn poll_acked(&mut self, now: Instant, walk: &mut AckWalk<'_>) -> Option<Acked> {
+        self.ledger.poll_acked(now, &mut self.timing, walk)
+    }
+
+    fn end_ack(&mut self, walk: &AckWalk<'_>) -> bool {
+        self.ledger.end_ack(&mut self.timing, walk)
+    }
+
+    fn poll_fate(&mut self, lost_as: impl FnOnce(&Datagram) -> Fate) -> Option<Datagram> {
+        self.ledger.poll_fate(&mut self.timing, lost_as)
+    }
+
+    fn poll_lost(&mut self, now: Instant) -> Option<Datagram> {
+        self.ledger.poll_lost(now, &mut self.timing)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.ledger.poll_timeout(&self.timing)
+    }
+
+    fn on_pto(&mut self, now: Instant) -> bool {
+        self.ledger.on_pto(now, &mut self.timing)
+    }
+
+    fn rtt(&self) -> &RttEstimator {
+        self.timing.rtt()
+    }
+}
+
 fn item_of(number: u64) -> Item {
     Item::Block(u32::try_from(number).unwrap())
 }
 
 /// The next datagram that asks for an ack, with its number in it.
-fn outgoing(sent: &mut Ledger) -> Outgoing {
+fn outgoing(sent: &mut Sent) -> Outgoing {
     let number = sent.next_number();
     sent.begin();
     sent.add(item_of(number));
@@ -40,7 +98,7 @@ fn outgoing(sent: &mut Ledger) -> Outgoing {
 }
 
 /// Sends `count` of these.
-fn send(sent: &mut Ledger, now: Instant, count: usize) {
+fn send(sent: &mut Sent, now: Instant, count: usize) {
     for _ in 0..count {
         let next = outgoing(sent);
         sent.on_sent(now, next);
@@ -54,11 +112,7 @@ fn ack(largest: u64, first: u32, runs: &[(u32, u32)]) -> AckFrame {
 }
 
 /// The datagrams that an ack names for the first time, and whether it gives an RTT sample.
-fn walk(
-    sent: &mut Ledger,
-    now: Instant,
-    frame: &AckFrame,
-) -> Result<(Vec<Acked>, bool), NeverSent> {
+fn walk(sent: &mut Sent, now: Instant, frame: &AckFrame) -> Result<(Vec<Acked>, bool), NeverSent> {
     let mut walk = sent.begin_ack(frame)?;
     let acked: Vec<_> = core::iter::from_fn(|| sent.poll_acked(now, &mut walk)).collect();
     for acked in acked.iter().filter(|acked| acked.datagram.is_ack_eliciting()) {
@@ -71,7 +125,7 @@ fn walk(
 }
 
 /// The numbers whose contents an ack hands back as acknowledged.
-fn acked(sent: &mut Ledger, now: Instant, frame: &AckFrame) -> Result<Vec<u64>, NeverSent> {
+fn acked(sent: &mut Sent, now: Instant, frame: &AckFrame) -> Result<Vec<u64>, NeverSent> {
     let (acked, _) = walk(sent, now, frame)?;
     let acked = acked.iter().filter(|acked| !acked.was_lost);
     let mut numbers: Vec<_> = acked.map(|acked| acked.datagram.number).collect();
@@ -80,7 +134,7 @@ fn acked(sent: &mut Ledger, now: Instant, frame: &AckFrame) -> Result<Vec<u64>, 
 }
 
 /// The numbers whose contents are lost by now.
-fn lost(sent: &mut Ledger, now: Instant) -> Vec<u64> {
+fn lost(sent: &mut Sent, now: Instant) -> Vec<u64> {
     let mut numbers = Vec::new();
     while let Some(lost) = sent.poll_lost(now) {
         assert_eq!(sent.item(&lost, 0), Some(item_of(lost.number)));
@@ -93,7 +147,7 @@ fn lost(sent: &mut Ledger, now: Instant) -> Vec<u64> {
 }
 
 /// Settles fates, each loss as one behind the bottleneck.
-fn settle(sent: &mut Ledger) {
+fn settle(sent: &mut Sent) {
     while sent.poll_fate(|_| Fate::Lost).is_some() {}
 }
 
@@ -110,7 +164,7 @@ fn spans_are_those_of_what_may_be_in_flight() {
     };
     assert_eq!(reach(&span(most - 1)), most);
     assert_eq!(reach(&span(most)), most, "no more than that");
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     for largest in (999..20_000).step_by(1_000) {
         send(&mut sent, at(0), 1_000);
         assert!(acked(&mut sent, at(0), &ack(largest, 999, &[])).is_ok());

@@ -1,12 +1,20 @@
-//! How long to wait: RFC 9002, 6.1.2 and 6.2.1, for the RTT of section 5.
+//! How long to wait on a path: RFC 9002, 6.1.2 and 6.2.1, for the RTT of section 5, and as long as its
+//! datagrams overtake each other.
+//!
+//! All of it is of one path, and begins anew with the next (RFC 9000, 9.4). The invariant: no datagram of
+//! another path changes it.
 
 use core::time::Duration;
 
 use super::MAX_ACK_DELAY;
+use super::datagram::PathId;
+use super::reordering::Reordering;
+use super::verdict::{PACKET_THRESHOLD, Patience};
 use crate::{Instant, RttEstimator};
 
 /// The RTT before the first sample, 333 ms (RFC 9002, 6.2.2).
-const INITIAL_RTT: Duration = Duration::from_millis(333);
+const INITIAL_RTT_US: u32 = 333_000;
+const INITIAL_RTT: Duration = Duration::from_micros(INITIAL_RTT_US as u64);
 
 /// The finest wait, 1 ms (RFC 9002, 6.1.2): what timers keep.
 const GRANULARITY: Duration = Duration::from_millis(1);
@@ -19,10 +27,21 @@ const MAX_WAIT: Duration = Duration::from_secs(2);
 /// probed for several times.
 const MAX_SAMPLE: Duration = Duration::from_secs(10);
 
-/// The RTT, and the waits that follow from it.
+/// The longest reordering that is learned in any case, 50 ms: what a link with several paths does, and three
+/// packets of a game at 60 a second. On longer paths it is so many round trips: a round trip by the least
+/// jitter, which its samples show, is less than what jitter adds. A datagram that is overtaken by more is
+/// lost, and retransmitted if it arrives later.
+const MAX_REORDERING: Duration = Duration::from_millis(50);
+const MAX_REORDERED_TRIPS: u32 = 3;
+
+/// The RTT and the reordering of a path, and the waits that follow from them.
 #[derive(Clone, Debug)]
-pub(super) struct Timing {
+pub(crate) struct Timing {
+    path: PathId,
     rtt: RttEstimator,
+    /// The RTT before the first sample, in microseconds.
+    initial_rtt_us: u32,
+    reordering: Reordering,
     /// Probes since the last ack that brought news.
     probes: u8,
     /// From when the probe timeout runs: the last ack-eliciting datagram, or the last probe.
@@ -30,12 +49,78 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    pub(super) const fn new() -> Self {
-        Self { rtt: RttEstimator::new(), probes: 0, probe_from: Instant::ZERO }
+    /// Of a path of which nothing is known.
+    pub(crate) const fn new(path: PathId) -> Self {
+        Self {
+            path,
+            rtt: RttEstimator::new(),
+            initial_rtt_us: INITIAL_RTT_US,
+            reordering: Reordering::new(),
+            probes: 0,
+            probe_from: Instant::ZERO,
+        }
     }
 
-    pub(super) const fn rtt(&self) -> &RttEstimator {
+    /// Of a path on which a challenge was answered after this time. It is no sample, but better than nothing
+    /// (RFC 9002, 6.2.2). The first probe timeout runs from now on.
+    pub(crate) fn validated(path: PathId, now: Instant, after: Duration) -> Self {
+        let after = after.clamp(GRANULARITY, INITIAL_RTT).as_micros();
+        let initial_rtt_us = u32::try_from(after).unwrap_or(INITIAL_RTT_US);
+        Self { initial_rtt_us, probe_from: now, ..Self::new(path) }
+    }
+
+    #[inline]
+    pub(crate) const fn path(&self) -> PathId {
+        self.path
+    }
+
+    /// The RTT so far.
+    pub(crate) const fn rtt(&self) -> &RttEstimator {
         &self.rtt
+    }
+
+    /// The RTT before the first sample.
+    pub(crate) const fn initial_rtt(&self) -> Duration {
+        Duration::from_micros(self.initial_rtt_us as u64)
+    }
+
+    /// How much later a datagram may have been sent that overtakes another, which yet arrives.
+    pub(crate) fn reordering(&self) -> Duration {
+        self.reordering.get()
+    }
+
+    /// A datagram that counted as lost has arrived after one that was sent so much later.
+    pub(super) fn on_spurious(&mut self, overtaken: Duration) {
+        self.reordering.learn(self.next_like(overtaken));
+    }
+
+    /// One that was waited for has.
+    pub(super) fn on_overtaken(&mut self, overtaken: Duration) {
+        self.reordering.on_waited_for(self.next_like(overtaken));
+    }
+
+    /// The datagram with this number is lost, and `next` is the next that is sent.
+    pub(super) fn on_lost(&mut self, number: u64, next: u64) {
+        self.reordering.on_lost(number, next);
+    }
+
+    /// A quarter more, so that the next one like it is waited for.
+    fn next_like(&self, overtaken: Duration) -> Duration {
+        let rtt = self.rtt.smoothed_rtt().unwrap_or_default();
+        let max = (MAX_REORDERED_TRIPS * rtt).max(MAX_REORDERING);
+        overtaken.saturating_add(overtaken / 4).min(max)
+    }
+
+    /// How long a slice is waited for: any other can replace it.
+    #[inline]
+    pub(super) fn patience_of_slices(&self) -> Patience {
+        Patience { datagrams: 1, reordering: self.reordering(), timeout: None }
+    }
+
+    /// How long what may not come twice is waited for: a packet, a message, a control frame.
+    pub(super) fn patience_of_contents(&self) -> Patience {
+        let (reordering, timeout) = (self.reordering(), Some(self.loss_delay()));
+        Patience { datagrams: PACKET_THRESHOLD, reordering, timeout }
     }
 
     /// Takes a sample, and returns whether it is one. RFC 9002, 5.3, limits the peer's delay to the maximum
@@ -79,15 +164,16 @@ impl Timing {
     }
 
     /// After how long a datagram is lost if a later one was acknowledged: 9/8 RTT.
-    pub(super) fn loss_delay(&self) -> Duration {
-        let longer = self.rtt.smoothed_rtt().max(self.rtt.latest_rtt()).unwrap_or(INITIAL_RTT);
+    fn loss_delay(&self) -> Duration {
+        let longer = self.rtt.smoothed_rtt().max(self.rtt.latest_rtt());
+        let longer = longer.unwrap_or(self.initial_rtt());
         longer.saturating_add(longer / 8).clamp(GRANULARITY, MAX_WAIT)
     }
 
-    /// The probe timeout without back-off.
-    pub(super) fn probe_timeout(&self) -> Duration {
-        let smoothed = self.rtt.smoothed_rtt().unwrap_or(INITIAL_RTT);
-        let rttvar = self.rtt.rttvar().unwrap_or(INITIAL_RTT / 2);
+    /// The probe timeout without back-off, at most 2 s.
+    pub(crate) fn probe_timeout(&self) -> Duration {
+        let smoothed = self.rtt.smoothed_rtt().unwrap_or(self.initial_rtt());
+        let rttvar = self.rtt.rttvar().unwrap_or(self.initial_rtt() / 2);
         let spread = rttvar.saturating_mul(4).max(GRANULARITY);
         smoothed.saturating_add(spread).saturating_add(MAX_ACK_DELAY).min(MAX_WAIT)
     }
@@ -109,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_formulas_of_rfc_9002() {
-        let mut timing = Timing::new();
+        let mut timing = Timing::new(PathId::FIRST);
         assert_eq!(timing.probe_timeout(), ms(333 + 4 * 333 / 2 + 20));
         assert_eq!(timing.loss_delay(), ms(333) + ms(333) / 8);
         assert!(timing.on_sample(ms(80), ms(0)));
@@ -121,18 +207,18 @@ mod tests {
 
     #[test]
     fn a_reader_that_is_late_is_not_in_the_first_sample() {
-        let mut timing = Timing::new();
+        let mut timing = Timing::new(PathId::FIRST);
         assert!(timing.on_sample(ms(140), ms(99)));
         assert_eq!(timing.rtt().smoothed_rtt(), Some(ms(41)));
-        let mut timing = Timing::new();
+        let mut timing = Timing::new(PathId::FIRST);
         assert!(timing.on_sample(ms(60), ms(20)));
         assert_eq!(timing.rtt().smoothed_rtt(), Some(ms(60)), "no more than any end may wait");
-        assert!(Timing::new().on_sample(ms(10), ms(500)));
+        assert!(Timing::new(PathId::FIRST).on_sample(ms(10), ms(500)));
     }
 
     #[test]
     fn probes_double_up_to_2_s() {
-        let mut timing = Timing::new();
+        let mut timing = Timing::new(PathId::FIRST);
         assert!(timing.on_sample(ms(80), ms(0)));
         for expected in [260, 520, 1040, 2000, 2000] {
             assert_eq!(timing.backed_off_timeout(), ms(expected));
@@ -146,7 +232,7 @@ mod tests {
 
     #[test]
     fn hours_are_no_rtt() {
-        let mut timing = Timing::new();
+        let mut timing = Timing::new(PathId::FIRST);
         assert!(!timing.on_sample(Duration::MAX, Duration::MAX));
         assert_eq!(timing.rtt().latest_rtt(), None);
         assert!(timing.on_sample(ms(10_000), ms(0)));

@@ -51,6 +51,15 @@ impl Street {
         self.clients.push(self.world.add_behind(host, at, segment));
     }
 
+    /// A round trip through this access takes longer from now on.
+    fn lengthen(&mut self, access: SegmentId, more_ms: u64) {
+        for link in self.world.links_mut(access) {
+            let mut config = link.config().clone();
+            config.delay += Duration::from_millis(more_ms / 2);
+            link.set_config(config);
+        }
+    }
+
     /// When each has its block, in seconds; after a minute what is missing is infinite.
     fn times(&mut self) -> Vec<f64> {
         let clients = self.clients.clone();
@@ -168,22 +177,59 @@ fn a_clock_that_steps_is_no_queue() {
 }
 
 /// The way becomes longer, and what the clients report looks like a queue from then on. When the window
-/// believed it, four megabytes did not arrive in a minute.
+/// believed it, four megabytes did not arrive in a minute. One that is alone took it for others: 5.2 and 7.2
+/// s.
 #[test]
 fn a_path_that_becomes_longer_is_no_queue() {
-    for (players, more_ms, bound) in [(2, 20, 1.5), (2, 100, 1.5), (10, 100, 1.2)] {
+    let cells = [(1, 30, 1.43), (1, 100, 1.8), (2, 20, 1.5), (2, 100, 1.5), (10, 100, 1.2)];
+    let mut failed = Vec::new();
+    for (players, more_ms, bound) in cells {
         let mut street = Street::new(4 * BYTES);
         let home = street.access(10, 25, 64 << 10);
         (0..players).for_each(|_| street.join(2, home));
         street.world.run_to(Instant::from_millis(1_000));
-        for link in street.world.links_mut(home) {
-            let mut config = link.config().clone();
-            config.delay += Duration::from_millis(more_ms / 2);
-            link.set_config(config);
-        }
+        street.lengthen(home, more_ms);
         let took = last(&street.times());
         let limit = f64::from(players) * 4.0 * BYTES as f64 * 8.0 * 1.055 / 10e6;
         println!("{players}, {more_ms} ms longer: {took:.2} of {limit:.2} s");
-        assert!(took < bound * limit, "{took} of {limit}");
+        if took > bound * limit {
+            failed.push((players, more_ms, took, limit));
+        }
     }
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+/// A long transfer whose way becomes longer for good, with a queue of 52 ms at the bottleneck: from its third
+/// drain on, 12 s at most, it does not take that for others. It did, and kept the queue at 50 ms as their
+/// rival, or, where the way was longer by too little for that, gave way until it had two fifths of the link.
+#[test]
+fn a_path_that_is_longer_for_good_is_used_with_a_short_queue() {
+    let mut failed = Vec::new();
+    for more_ms in [20, 30, 60, 100] {
+        let mut street = Street::new(48 * BYTES);
+        let home = street.access(10, 25, 64 << 10);
+        street.join(2, home);
+        street.world.run_to(Instant::from_millis(3_000));
+        street.lengthen(home, more_ms);
+        street.world.run_to(Instant::from_millis(18_000));
+        let carried = |world: &World| {
+            let stats = world.links(home).1.stats();
+            stats.offered_bytes - stats.dropped_bytes
+        };
+        let before = carried(&street.world);
+        let mut waits = Vec::new();
+        for ms in 18_000..28_000 {
+            street.world.run_to(Instant::from_millis(ms));
+            let now = street.world.now();
+            waits.push(street.world.links(home).1.queueing_delay(now).as_secs_f64());
+        }
+        waits.sort_by(f64::total_cmp);
+        let used = (carried(&street.world) - before) as f64 * 8.0 / 100e6;
+        let queue_ms = waits[waits.len() * 95 / 100] * 1e3;
+        println!("{more_ms} ms longer: {used:.3} of the link, queue {queue_ms:.1} ms at p95");
+        if used < 0.97 || queue_ms > 25.0 {
+            failed.push((more_ms, used, queue_ms));
+        }
+    }
+    assert!(failed.is_empty(), "{failed:?}");
 }

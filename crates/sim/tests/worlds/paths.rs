@@ -168,6 +168,35 @@ fn a_client_that_moves_is_probed_anew() {
     assert_eq!((server.max_datagram_bytes, server.black_holes), (1392, 0));
 }
 
+/// A client that moves to a longer way, from one that reorders: RTT and base delay are those of the new one,
+/// and the block that was on its way goes on at its rate (RFC 9000, 9.4). The RTT was the old one's.
+#[test]
+fn a_client_that_moves_is_measured_anew() {
+    let block = Block::new(1, Rng::new(SEED).bytes(12 << 20));
+    let script = Script::idle().sending(block, 1);
+    let mut line = Line::new(&link().with_queue(128 << 10), [1200; 2], SEED, &script);
+    line.world.run_to(ms(2_000));
+    assert!(line.stats()[0].min_rtt < Some(Duration::from_millis(35)), "{:?}", line.stats());
+    let segment = line.world.segment_of(line.client);
+    for link in line.world.links_mut(segment) {
+        let longer = LinkConfig { delay: Duration::from_millis(60), ..link.config().clone() };
+        link.set_config(longer);
+    }
+    let client = line.client;
+    line.world.rebind(client, address(7));
+    line.world.act(client, |host, _| {
+        let connection = host.client.as_mut().and_then(|client| client.connection_mut());
+        connection.expect("a connection").ping();
+    });
+    line.world.run_until(ms(60_000), |world| !world.host(client).app.received.is_empty());
+    let took = line.world.host(client).app.received.first().map(|at| at.since(ms(0)));
+    let [server, _] = line.stats();
+    println!("{took:?}: {server:?}");
+    assert!(server.min_rtt > Some(Duration::from_millis(119)), "{server:?}");
+    // 12 MiB at 20 Mbit/s are 5.3 s.
+    assert!(took < Some(Duration::from_millis(6_800)), "{took:?}");
+}
+
 /// A long transfer over this link. Returns the stats of the server, packets that the link lost, and the
 /// longest queue after two seconds, in milliseconds.
 fn transfer(link: LinkConfig) -> (ConnectionStats, u64, u64) {

@@ -34,8 +34,8 @@ fn loss(percent: u32) -> LossEstimate {
     loss
 }
 
-fn path(loss: &LossEstimate) -> Path<'_> {
-    Path { loss, rtt: Span::from_millis(50), rate: Some(Rate::from_kbps(10_000)), window: 16 }
+fn path(loss: &LossEstimate) -> Conditions<'_> {
+    Conditions { loss, rtt: Span::from_millis(50), rate: Some(Rate::from_kbps(10_000)), window: 16 }
 }
 
 /// The next slice, as (block, chunk, symbol, tail). It counts as in flight.

@@ -14,6 +14,10 @@
 //! What little is heard before a rate is known bounds the guess: where even the closest two of the datagrams
 //! that were sent together arrived far apart, the link is slow ([`pairs`](super::pairs)).
 
+mod spurious;
+
+pub(super) use spurious::Guess;
+
 use super::super::samples::Sample;
 use super::super::tuning::blind::{
     AHEAD, AT_ONCE_RATE, BELIEVED_SLICES, CALM, FIRST_RATE, FIRST_SLICES, FIRST_WINDOW, FLOODED,

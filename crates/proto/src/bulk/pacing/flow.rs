@@ -10,6 +10,7 @@ use super::super::tuning::flow::{
     DISORDERED_ARRIVALS, DISORDERED_ROUND, FLOOR_LOSS, FLOOR_WINDOW, MAX_DRAIN, MIN_ROUND,
 };
 use super::super::units::{Bytes, Rate, Span};
+use super::blamed::Blamed;
 use super::model::Queue;
 use super::seen::Seen;
 use crate::Instant;
@@ -66,6 +67,13 @@ impl Round {
     }
 }
 
+/// A floor that was lowered: what it was, and why.
+#[derive(Clone, Copy, Debug)]
+struct Sunk {
+    floor: Rate,
+    losses: Blamed,
+}
+
 /// A rate, and what was measured at it.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
@@ -73,6 +81,8 @@ pub(super) struct Flow {
     floor: Rate,
     /// What became of the newest datagrams sent at that rate.
     at_floor: Seen,
+    /// The floor was lowered because of losses.
+    sunk: Option<Sunk>,
     /// The flow's share of the link, as set by the law.
     rate: Rate,
     /// The pacing rate: less than `rate` while the queue drains.
@@ -99,6 +109,7 @@ impl Flow {
         let mut flow = Self {
             floor,
             at_floor: Seen::new(),
+            sunk: None,
             rate,
             pace: rate,
             paced_at: Span::ZERO,
@@ -214,10 +225,28 @@ impl Flow {
             return;
         }
         if self.at_floor.share() > FLOOR_LOSS {
+            let losses = Blamed::new(self.next, self.at_floor.lost());
+            self.sunk = Some(Sunk { floor: self.floor, losses });
             self.floor = self.floor.min((self.floor / 2.0).max(FULL_PACKET / rtt.max(Span(1.0))));
             self.restart(self.floor);
         }
         self.at_floor = Seen::new();
+    }
+
+    /// A datagram that counted as lost has arrived. A floor that was lowered because of such is what it was.
+    pub(super) fn on_spurious(&mut self, number: u64) {
+        if number >= self.fresh_from {
+            self.round.fates.on_spurious();
+        }
+        if number >= self.seen_from {
+            self.seen.on_spurious();
+            self.at_floor.on_spurious();
+        }
+        if let Some(sunk) = self.sunk.take_if(|sunk| sunk.losses.is_refuted_by(number)) {
+            self.floor = self.floor.max(sunk.floor);
+            self.rate = self.rate.max(self.floor);
+            self.pace = self.pace.max(self.floor);
+        }
     }
 
     /// A router has marked a datagram no older than `number`. Of those that met the queue for which the rate

@@ -7,6 +7,7 @@
 //! be sent.
 
 mod beside_game;
+mod blamed;
 mod blind;
 mod cubic;
 mod drains;
@@ -26,6 +27,8 @@ pub(crate) use blind::Blind;
 pub(crate) use model::Queue;
 
 use self::beside_game::BesideGame;
+use self::blamed::Blamed;
+use self::blind::Guess;
 use self::flow::Flow;
 use self::start::{Begin, Start};
 use self::windowed::Windowed;
@@ -60,6 +63,8 @@ pub(crate) struct Pacing {
     is_least: bool,
     /// The base delay of full datagrams, and how large these are at least.
     base: BaseDelay,
+    /// By how much it has just risen.
+    rise: Option<Span>,
     full: Bytes,
     /// The number after the last datagram sent, and when that was on a near path: there a law that begins
     /// makes up for nothing from before.
@@ -68,6 +73,8 @@ pub(crate) struct Pacing {
     /// A router has marked a datagram before there was a rate of its own: the number after the last datagram
     /// sent when it was heard of, for those before say nothing new.
     marked: Option<u64>,
+    /// A guess that losses have reduced.
+    cut: Option<(Guess, Blamed)>,
     /// The first datagram sent at the transfer's own rate.
     own_from: u64,
     /// The datagrams in flight, those with a slice, the minimum round trip, and by how much later than that
@@ -90,10 +97,12 @@ impl Pacing {
             hint: None,
             is_least: false,
             base,
+            rise: None,
             full,
             next: 0,
             sent_at: Instant::ZERO,
             marked: None,
+            cut: None,
             own_from: u64::MAX,
             in_flight: (0, 0),
             rtt: Span::ZERO,
@@ -183,7 +192,7 @@ impl Pacing {
         }
         if let Law::BesideGame(_) = self.law {
             self.law = Law::Blind(Blind::new(self.floor, self.hint));
-            self.own_from = u64::MAX;
+            (self.own_from, self.cut) = (u64::MAX, None);
         }
         let Some(rate) = known else { return };
         if let Law::Blind(blind) = &self.law {
@@ -330,16 +339,28 @@ impl Pacing {
         }
         let next = self.next;
         if let Law::Blind(blind) = &mut self.law {
+            let guess = blind.guess();
             blind.on_settled(number, is_lost, next, rtt);
+            if blind.is_cut_from(&guess) {
+                self.cut = Some((guess, Blamed::new(next, guess.lost() + 1.0)));
+            }
         } else if let Some(flow) = self.flow_mut() {
             flow.on_settled(number, is_lost, rtt);
         }
     }
 
-    /// One that was taken for lost has arrived.
-    pub(crate) fn on_spurious(&mut self) {
+    /// One that was taken for lost has arrived: what that has changed is undone.
+    pub(crate) fn on_spurious(&mut self, number: u64) {
         if let Law::Windowed(law) = &mut self.law {
             law.on_spurious();
+        }
+        if let Law::Blind(blind) = &mut self.law {
+            blind.on_spurious(number);
+            if let Some((guess, _)) = self.cut.take_if(|(_, losses)| losses.is_refuted_by(number)) {
+                blind.take_back(&guess);
+            }
+        } else if let Some(flow) = self.flow_mut() {
+            flow.on_spurious(number);
         }
     }
 
@@ -365,6 +386,10 @@ impl Pacing {
         let packet = self.full + NEARLY_FULL;
         if let Law::Windowed(law) = &mut self.law {
             law.on_delay(now.into(), sample, delay, fell, packet);
+            if let Some(longer) = law.poll_longer() {
+                self.base.shift(longer);
+                self.rise = Some(longer);
+            }
         }
         let Some(lasts) = self.flow_mut().and_then(|flow| flow.on_arrival(*sample, delay)) else {
             return;
@@ -374,6 +399,11 @@ impl Pacing {
             Law::BesideGame(law) if law.is_round(lasts, rtt) => law.judge(sample.at, rtt),
             _ => {}
         }
+    }
+
+    /// By how much the delay without a queue has risen, if that was just found out: the path is longer.
+    pub(crate) const fn poll_rise(&mut self) -> Option<Span> {
+        self.rise.take()
     }
 
     /// A datagram, no older than `number`, was marked by a router whose queue is too long. It ends the start

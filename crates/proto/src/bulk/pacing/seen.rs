@@ -19,6 +19,13 @@ impl Seen {
         self.lost += u32::from(is_lost);
     }
 
+    /// One of those that count as lost has arrived.
+    pub(super) const fn on_spurious(&mut self) {
+        if self.lost > 0 {
+            (self.lost, self.received) = (self.lost - 1, self.received + 1);
+        }
+    }
+
     pub(super) const fn total(&self) -> u32 {
         self.received + self.lost
     }

@@ -227,6 +227,29 @@ fn losses_at_the_floor_lower_it() {
     assert_eq!(after(REFERENCE, 30), FLOOR);
 }
 
+/// What lowered the floor was late, and not lost.
+#[test]
+fn a_floor_that_was_lowered_for_nothing_is_what_it_was() {
+    let rtt = Span::from_millis(200);
+    let mut flow = Flow::new(FLOOR, FLOOR, 0);
+    let floor = |flow: &mut Flow| {
+        flow.restart(Rate::ZERO);
+        flow.rate()
+    };
+    (0..500).for_each(|n| flow.on_sent(Instant::from_millis(n), n, PACKET, Span::ZERO));
+    let lost = |n: u64| n.is_multiple_of(2);
+    let judged = (0..500).find(|&n| {
+        flow.on_settled(n, lost(n), rtt);
+        flow.rate() < FLOOR
+    });
+    let late: alloc::vec::Vec<u64> = (0..judged.unwrap()).filter(|&n| lost(n)).collect();
+    let (some, others) = late.split_at(late.len() / 2 - 1);
+    some.iter().for_each(|&n| flow.on_spurious(n));
+    assert!(floor(&mut flow) < FLOOR, "most of it was lost");
+    others.iter().for_each(|&n| flow.on_spurious(n));
+    assert_eq!(floor(&mut flow), FLOOR);
+}
+
 #[test]
 fn a_window_keeps_the_link_busy_and_its_queue_short() {
     let (mut transfer, mut link) = (Transfer::loading(REFERENCE), link());

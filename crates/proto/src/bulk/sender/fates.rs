@@ -11,7 +11,8 @@
 #[allow(clippy::cast_possible_truncation, reason = "numbers of a test")]
 mod tests;
 
-use super::super::tuning::{REPLAYED, REPLAYED_FOR_EACH, REPLAYED_PER_TICK, TICK, blind};
+use super::super::path::PathState;
+use super::super::tuning::{REPLAYED, REPLAYED_FOR_EACH, REPLAYED_PER_TICK, TICK};
 use super::Sender;
 use crate::transit::{Datagram, Fate, Ledger};
 
@@ -25,81 +26,65 @@ impl Sender {
 
     /// Called before fates are settled. After feedback it corrects the backlog of each datagram, which
     /// decides how the missing ones were lost.
-    pub(crate) fn begin_settling(&mut self, ledger: &mut Ledger) {
+    pub(crate) fn begin_settling(&self, path: &mut PathState, ledger: &mut Ledger) {
         if self.is_stale {
-            self.bottleneck.replay_settled(ledger);
+            path.bottleneck.replay_settled(ledger);
         }
-    }
-
-    /// How this datagram was lost: dropped at the bottleneck's queue, or lost behind it.
-    pub(crate) fn lost_as(&self, datagram: &Datagram) -> Fate {
-        self.bottleneck.fate_of(datagram)
     }
 
     /// The fate of the next datagram is settled.
-    pub(crate) fn on_settled(&mut self, datagram: &Datagram) {
-        let fate = datagram.fate;
+    pub(crate) fn on_settled(&mut self, path: &mut PathState, datagram: &Datagram) {
         if datagram.number < self.config.first_number {
             return;
         }
-        if fate != Fate::Acked {
+        if datagram.fate != Fate::Acked {
             self.set_stale();
-            self.bottleneck.on_lost(datagram);
             self.chunks.on_landed(datagram);
         }
-        if datagram.number < self.path_from {
-            return;
-        }
-        let rtt = self.silence.rtt_span();
-        self.pacing.on_settled(datagram.number, fate != Fate::Acked, rtt);
-        // Without a rate, drops at the bottleneck and losses behind it cannot be distinguished. Where no
-        // train has given one, they are all that there is to plan with.
-        let is_known = self.bottleneck.rate().is_some();
-        self.without_rate += usize::from(!is_known);
-        if (is_known || self.without_rate > blind::BELIEVED_SLICES) && fate != Fate::Dropped {
-            self.loss.on_packet(fate == Fate::Lost);
+        if path.is_of(datagram) {
+            path.on_settled(datagram);
         }
     }
 
     /// Called after fates are settled. After feedback it updates which slices in flight are expected to
     /// arrive, and when the bottleneck will be idle. Returns how many datagrams were looked at for that.
-    pub(crate) fn end_settling(&mut self, ledger: &mut Ledger) -> u64 {
-        self.note_in_flight(ledger);
+    pub(crate) fn end_settling(&mut self, path: &mut PathState, ledger: &mut Ledger) -> u64 {
+        self.note_in_flight(path, ledger);
         if !self.is_stale {
             return 0;
         }
-        let is_decisive = self.is_model_decisive(ledger);
+        let is_decisive = self.is_model_decisive(path, ledger);
         if is_decisive && self.now < self.replay_at {
             return 0;
         }
         self.is_stale = false;
         let news = core::mem::take(&mut self.news) as usize;
         let looked_at = if is_decisive {
-            self.replay_all(ledger)
+            self.replay_all(path, ledger)
         } else {
-            self.bottleneck.replay_some(ledger, REPLAYED + REPLAYED_FOR_EACH * news)
+            path.bottleneck.replay_some(ledger, REPLAYED + REPLAYED_FOR_EACH * news)
         };
         looked_at as u64
     }
 
     /// Whether anything depends on what the model says of each datagram in flight: the pacing, or which
     /// slices are expected to arrive.
-    fn is_model_decisive(&self, ledger: &Ledger) -> bool {
-        let has_rate = self.bottleneck.rate().is_some();
+    fn is_model_decisive(&self, path: &PathState, ledger: &Ledger) -> bool {
+        let has_rate = path.bottleneck.rate().is_some();
         let is_believed = || {
-            let below = self.model_believed_below();
+            let below = self.model_believed_below(path);
             ledger.first_unsettled().is_some_and(|number| number < below)
         };
-        self.has_unexpected || has_rate && (self.pacing.is_modelled() || is_believed())
+        self.has_unexpected || has_rate && (path.pacing.is_modelled() || is_believed())
     }
 
     /// Replays all that is in flight: the more that is, the less often.
-    fn replay_all(&mut self, ledger: &mut Ledger) -> usize {
-        let believed_below = self.model_believed_below();
-        let Self { bottleneck, chunks, has_unexpected, .. } = self;
+    fn replay_all(&mut self, path: &mut PathState, ledger: &mut Ledger) -> usize {
+        let believed_below = self.model_believed_below(path);
+        let Self { chunks, has_unexpected, .. } = self;
         *has_unexpected = false;
         let mut has_changed = false;
-        let looked_at = bottleneck.replay_in_flight(ledger, |datagram, passes| {
+        let looked_at = path.bottleneck.replay_in_flight(ledger, |datagram, passes| {
             let is_expected = passes || datagram.number >= believed_below;
             if datagram.slice.is_some() && datagram.is_expected != is_expected {
                 datagram.is_expected = is_expected;
@@ -119,7 +104,7 @@ impl Sender {
     /// Of datagrams below this number the model says which are dropped at the bottleneck's queue, before that
     /// is known. While there are chunks to open none of that matters: what is dropped is known long before
     /// the end, and what was not would be sent twice.
-    pub(super) fn model_believed_below(&self) -> u64 {
-        if self.chunks.has_unopened() { 0 } else { self.pacing.own_from() }
+    pub(super) fn model_believed_below(&self, path: &PathState) -> u64 {
+        if self.chunks.has_unopened() { 0 } else { path.pacing.own_from() }
     }
 }

@@ -4,15 +4,11 @@
 use core::time::Duration;
 
 use super::super::block::{NewBlock, SendBlock};
-use super::super::bottleneck::Bottleneck;
 use super::super::credit::Credit;
 use super::super::cut::SliceSize;
-use super::super::delivered::{Delivered, Proven};
-use super::super::loss::LossEstimate;
-use super::super::pacing::Pacing;
-use super::super::trains::Trains;
+use super::super::path::PathState;
 use super::super::tuning::{FULL_PACKET, SLICE_OVERHEAD, beside_game};
-use super::super::units::{Bytes, Rate, Span};
+use super::super::units::{Bytes, Rate};
 use super::Sender;
 use crate::Instant;
 use crate::transit::{ChunkAt, Symbol};
@@ -34,24 +30,18 @@ impl Sender {
         self.chunks.block(number)
     }
 
-    /// The path changed: it is measured again, as at the start of a transfer, by what is sent from now on.
-    pub(crate) fn forget_path(&mut self) {
-        self.path_from = self.next_number;
-        self.bottleneck = Bottleneck::new(None, self.path_from);
-        self.loss = LossEstimate::new();
-        self.pacing = Pacing::new(Rate::from_bps(self.config.min_rate_bps), None);
-        (self.trains, self.acked, self.without_rate) = (Trains::new(), 0, 0);
-        (self.delivered, self.recalled) = (Delivered::new(Proven::NOTHING), None);
-        self.set_packet(self.packet);
+    /// From now on it is asked with this path. What is open keeps its cut.
+    pub(crate) fn begin_path(&mut self, path: &mut PathState) {
+        self.follow_cut(path);
         self.set_stale();
     }
 
     /// Bytes that a slice frame may have: what the path carries, less the header of a datagram and its tag.
     /// Chunks that are open keep their cut; those of which slices do not fit any more wait for
     /// [`on_black_hole`](Self::on_black_hole).
-    pub(crate) fn set_slice_room(&mut self, room: usize) {
+    pub(crate) fn set_slice_room(&mut self, path: &mut PathState, room: usize) {
         self.chunks.cutting.room = room;
-        self.follow_cut();
+        self.follow_cut(path);
     }
 
     /// What the largest datagram with a slice takes on this path.
@@ -61,33 +51,23 @@ impl Sender {
 
     /// The chunk that is opened now, and the next ones, are cut small if a slice as large as the path carries
     /// would keep a game's packet waiting, as far as is known.
-    pub(super) fn cut_for_game(&mut self) {
-        let rate = self.pacing.rate(&self.queue());
+    pub(super) fn cut_for_game(&mut self, path: &mut PathState) {
+        let rate = path.pacing.rate(&self.queue(path));
         let is_long = |rate| self.path_packet() / rate > beside_game::MAX_SLICE;
         let is_fine = self.config.urgency == Urgency::DuringPlay && rate.is_none_or(is_long);
         if is_fine != self.chunks.cutting.is_fine {
             self.chunks.cutting.is_fine = is_fine;
-            self.follow_cut();
+            self.follow_cut(path);
         }
     }
 
     /// What is counted in full datagrams follows how chunks are cut.
-    fn follow_cut(&mut self) {
+    fn follow_cut(&self, path: &mut PathState) {
         let is_fine = self.chunks.cutting.is_fine;
         let packet = if is_fine { FULL_PACKET } else { self.path_packet() };
-        if packet != self.packet {
-            self.set_packet(packet);
+        if packet != path.packet {
+            path.set_packet(packet);
         }
-    }
-
-    fn set_packet(&mut self, packet: Bytes) {
-        // A larger datagram takes longer at the bottleneck, which is no queue.
-        let longer =
-            self.bottleneck.rate().map_or(Span::ZERO, |rate| (packet - self.packet) / rate);
-        self.packet = packet;
-        self.pacing.set_packet(packet, longer);
-        self.bottleneck.set_packet(packet);
-        self.trains.set_packet(packet);
     }
 
     /// The path no longer carries what it did, and [`set_slice_room`](Self::set_slice_room) has said what it
@@ -109,17 +89,9 @@ impl Sender {
         self.silence.set_ack_delay(later);
     }
 
-    pub(crate) fn set_rtt(&mut self, rtt: Duration) {
-        self.silence.set_rtt(rtt);
+    pub(crate) fn set_rtt(&mut self, path: &mut PathState, rtt: Duration) {
+        path.set_rtt(rtt);
         self.chunks.rescan_margins();
-    }
-
-    /// Sets the initial rate, as measured on the reverse path.
-    pub(crate) fn set_hint(&mut self, rate: Rate) {
-        self.pacing.set_hint(rate);
-        if let Some(recalled) = &mut self.recalled {
-            recalled.set_hint(rate);
-        }
     }
 
     pub(crate) fn set_max_rate_bps(&mut self, max_rate_bps: u64) {
@@ -209,6 +181,7 @@ impl Sender {
     /// size. Those that were never sent are passed over.
     pub(crate) fn on_slices_here(
         &mut self,
+        path: &PathState,
         now: Instant,
         at: ChunkAt,
         size: SliceSize,
@@ -224,7 +197,7 @@ impl Sender {
                 is_news |= self.chunks.on_received(at, u64::MAX, symbol);
             }
         }
-        let patience = START_OVER_RTTS * self.silence.rtt() + START_OVER;
+        let patience = START_OVER_RTTS * path.rtt + START_OVER;
         if self.chunks.on_lacking(now, at, map, patience) {
             self.set_stale();
         }

@@ -15,7 +15,7 @@ fn train(count: u16) -> Ledger {
     let mut ledger = Ledger::new();
     (0..count).for_each(|_| send(&mut ledger, micros(1_000)));
     let ack = AckFrame::new(u64::from(count) - 1, Duration::ZERO, (count - 1).into());
-    handle_ack(&mut ledger, None, micros(2_000), &ack);
+    handle_ack(&mut ledger, micros(2_000), &ack);
     ledger
 }
 
@@ -58,7 +58,7 @@ fn bunch(later_us: u64) -> Bottleneck {
     let (loss, now) = (LossEstimate::new(), micros(4_000));
     bottleneck.on_arrivals(&arrivals(24, 0.0), &ledger, &loss, now, false);
     assert_eq!(bottleneck.rate(), None, "it may be a bunch");
-    handle_ack(&mut ledger, None, now, &AckFrame::new(31, Duration::ZERO, 31));
+    handle_ack(&mut ledger, now, &AckFrame::new(31, Duration::ZERO, 31));
     let mut frame = ArrivalsFrame::new(31, micros(50_000 + later_us));
     assert!((0..7).all(|_| frame.push(1, Duration::ZERO)));
     bottleneck.on_arrivals(&frame, &ledger, &loss, now, false);
@@ -99,7 +99,7 @@ proptest! {
         let mut ledger = Ledger::new();
         (0..200).for_each(|number| send(&mut ledger, micros(number / 20 * 3_000)));
         let ack = AckFrame::new(150, Duration::ZERO, 150);
-        handle_ack(&mut ledger, None, micros(40_000), &ack);
+        handle_ack(&mut ledger, micros(40_000), &ack);
         let mut bottleneck = Bottleneck::new(known.map(Rate), 0);
         let loss = LossEstimate::new();
         for (number, at, earlier) in forged {

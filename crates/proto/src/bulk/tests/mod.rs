@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::bulk::Sender;
-use crate::transit::{AckFrame, KEPT, Ledger, Modelled, Outgoing};
+use crate::bulk::{Known, PathState, Sender, SenderConfig};
+use crate::transit::{AckFrame, ChunkAt, KEPT, Ledger, Modelled, Outgoing, PathId, Symbol, Timing};
 
 const fn micros(micros: u64) -> Instant {
     Instant::from_nanos(micros * 1000)
@@ -34,27 +34,72 @@ fn send(ledger: &mut Ledger, now: Instant) {
         slice: None,
         modelled: Modelled::default(),
     };
-    ledger.on_sent(now, outgoing);
+    ledger.on_sent(now, &mut Timing::new(PathId::FIRST), outgoing);
 }
 
-/// An ack arrives; it is passed to the ledger, and to the sender if there is one.
-fn handle_ack(ledger: &mut Ledger, sender: Option<&mut Sender>, now: Instant, ack: &AckFrame) {
+/// An ack arrives, of which only the ledger hears.
+fn handle_ack(ledger: &mut Ledger, now: Instant, ack: &AckFrame) {
+    let mut timing = Timing::new(PathId::FIRST);
     let mut walk = ledger.begin_ack(ack).unwrap();
-    let acked: Vec<_> = core::iter::from_fn(|| ledger.poll_acked(now, &mut walk)).collect();
-    ledger.end_ack(&walk);
-    if let Some(sender) = sender {
-        acked.iter().for_each(|acked| sender.on_acked(now, acked));
-        sender.end_ack(now, ledger);
-    }
+    while ledger.poll_acked(now, &mut timing, &mut walk).is_some() {}
+    ledger.end_ack(&mut timing, &walk);
 }
 
-/// Settles fates as a connection does.
-fn settle(ledger: &mut Ledger, sender: &mut Sender, now: Instant) {
-    sender.begin_settling(ledger);
-    while let Some(settled) = ledger.poll_fate(|datagram| sender.lost_as(datagram)) {
-        sender.on_settled(&settled);
+/// A sender with its ledger, and the path that it sends on.
+struct Sending {
+    sender: Sender,
+    ledger: Ledger,
+    timing: Timing,
+    path: PathState,
+}
+
+impl Sending {
+    fn new(config: SenderConfig, known: Known) -> Self {
+        let id = PathId::FIRST;
+        let mut path = PathState::new(micros(0), id, 0, config.min_rate_bps, known);
+        let sender = Sender::new(micros(0), config, &mut path);
+        Self { sender, ledger: Ledger::new(), timing: Timing::new(id), path }
     }
-    sender.end_settling(ledger);
-    while ledger.poll_lost(now).is_some() {}
-    ledger.trim(KEPT);
+
+    /// The path is another one from now on, or what is measured of this one begins anew.
+    fn measure_anew(&mut self, now: Instant, id: PathId) {
+        let from = self.ledger.next_number();
+        self.path = PathState::new(now, id, from, 0, Known::NOTHING);
+        self.timing = Timing::new(id);
+        self.sender.set_rtt(&mut self.path, ms(40));
+        self.sender.begin_path(&mut self.path);
+    }
+
+    /// A slice of a chunk is sent with so many bytes.
+    fn send(&mut self, now: Instant, wire_bytes: usize, slice: (ChunkAt, Symbol)) -> u64 {
+        let (number, slice) = (self.ledger.next_number(), Some(slice));
+        let modelled = self.sender.on_sent(&mut self.path, now, number, wire_bytes, slice);
+        let (is_ack_eliciting, is_marked) = (true, false);
+        let outgoing =
+            Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, modelled };
+        self.ledger.on_sent(now, &mut self.timing, outgoing);
+        number
+    }
+
+    fn handle_ack(&mut self, now: Instant, ack: &AckFrame) {
+        let Self { sender, ledger, timing, path } = self;
+        let mut walk = ledger.begin_ack(ack).unwrap();
+        while let Some(acked) = ledger.poll_acked(now, timing, &mut walk) {
+            sender.on_acked(path, now, &acked);
+        }
+        ledger.end_ack(timing, &walk);
+        sender.end_ack(path, now, ledger, timing.reordering());
+    }
+
+    /// Settles fates as a connection does.
+    fn settle(&mut self, now: Instant) {
+        let Self { sender, ledger, timing, path } = self;
+        sender.begin_settling(path, ledger);
+        while let Some(settled) = ledger.poll_fate(timing, |datagram| path.lost_as(datagram)) {
+            sender.on_settled(path, &settled);
+        }
+        sender.end_settling(path, ledger);
+        while ledger.poll_lost(now, timing).is_some() {}
+        ledger.trim(KEPT);
+    }
 }

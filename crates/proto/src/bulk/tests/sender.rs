@@ -4,8 +4,8 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::*;
 use crate::bulk::cut::SliceSize;
-use crate::bulk::{Credit, Known, NewBlock, Rate, Sender, SenderConfig};
-use crate::transit::{AckFrame, Arrivals, ChunkAt, Ledger, Outgoing, ReceivedDatagrams, Symbol};
+use crate::bulk::{Credit, Known, NewBlock, Rate, SenderConfig};
+use crate::transit::{AckFrame, Arrivals, ChunkAt, PathId, ReceivedDatagrams, Symbol};
 use crate::urgency::Urgency;
 
 const CONFIG: SenderConfig = SenderConfig {
@@ -30,8 +30,7 @@ type Arriving = (u64, u64, ChunkAt, Symbol, usize);
 /// 10 Mbit/s and 20 ms each way, with a queue that is long enough.
 struct Link {
     now: u64,
-    sender: Sender,
-    ledger: Ledger,
+    sending: Sending,
     /// What the receiver has of chunks that are not done.
     here: BTreeMap<ChunkAt, BTreeSet<Symbol>>,
     received: ReceivedDatagrams,
@@ -53,16 +52,16 @@ impl Link {
     }
 
     fn with(chunks: usize, config: SenderConfig) -> Self {
-        let mut sender = Sender::new(micros(0), config, Known::NOTHING);
-        sender.set_rtt(ms(40));
+        let mut sending = Sending::new(config, Known::NOTHING);
+        let Sending { sender, path, .. } = &mut sending;
+        sender.set_rtt(path, ms(40));
         let data: bytes::Bytes = chunk_of(262_144 * chunks).into();
         sender.push(micros(0), NewBlock::of(0, data));
         sender.set_ready(0, u32::MAX);
         let (received, arrivals) = (ReceivedDatagrams::new(), Arrivals::new());
         Self {
             now: 0,
-            sender,
-            ledger: Ledger::new(),
+            sending,
             here: BTreeMap::new(),
             received,
             arrivals,
@@ -77,7 +76,7 @@ impl Link {
     }
 
     fn failed(&self) -> bool {
-        self.sender.has_failed()
+        self.sending.sender.has_failed()
     }
 
     /// Runs for some milliseconds; `loses` decides the fate of each datagram.
@@ -92,37 +91,34 @@ impl Link {
             // Acks arrive at once: the delay of both directions is in `free_at + 40_000` below.
             if let Some(ack) = self.received.ack_frame(now) {
                 self.received.on_ack_sent(now, false);
-                handle_ack(&mut self.ledger, Some(&mut self.sender), now, &ack);
+                self.sending.handle_ack(now, &ack);
                 if let Some(arrivals) = self.arrivals.frame() {
-                    self.sender.on_arrivals(&arrivals, &self.ledger);
+                    let Sending { sender, ledger, path, .. } = &mut self.sending;
+                    sender.on_arrivals(path, &arrivals, ledger);
                 }
             }
             let whole: Vec<ChunkAt> =
                 self.here.keys().filter(|&at| self.done.contains(at)).copied().collect();
             for at in whole {
                 self.here.remove(&at);
-                self.sender.on_done(now, at);
+                self.sending.sender.on_done(now, at);
             }
-            settle(&mut self.ledger, &mut self.sender, now);
-            self.sender.handle_timeout(now, &mut self.ledger);
+            self.sending.settle(now);
+            let Sending { sender, ledger, path, .. } = &mut self.sending;
+            sender.handle_timeout(path, now, ledger);
             self.send(now, &mut loses);
-            self.sender.check_invariants();
-            self.ledger.check_invariants();
+            self.sending.sender.check_invariants();
+            self.sending.ledger.check_invariants();
         }
     }
 
     fn send(&mut self, now: Instant, loses: &mut impl FnMut(u64) -> bool) {
-        while let Some(chosen) = self.sender.poll_slice(now, &self.ledger, self.room) {
+        loop {
+            let Sending { sender, ledger, path, .. } = &mut self.sending;
+            let Some(chosen) = sender.poll_slice(path, now, ledger, self.room) else { return };
             let (at, symbol, count) = (chosen.at, chosen.symbol, chosen.cut.count());
             let wire_bytes = chosen.data.len() + 92;
-            let number = self.ledger.next_number();
-            let slice = Some((at, symbol));
-            let modelled = self.sender.on_sent(now, number, wire_bytes, slice);
-            let is_ack_eliciting = true;
-            let is_marked = false;
-            let outgoing =
-                Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, modelled };
-            self.ledger.on_sent(now, outgoing);
+            let number = self.sending.send(now, wire_bytes, (at, symbol));
             self.last_sent = self.now;
             self.free_at = self.free_at.max(self.now) + wire_bytes as u64 * 8 / 10 + 1;
             for part in [self.now, at.index.into(), symbol.get() as u64] {
@@ -150,12 +146,12 @@ impl Link {
 fn a_link_without_loss_gets_no_repair_after_the_first_chunk() {
     let mut link = Link::new(1);
     link.run(3_000, |_| false);
-    let first = link.sender.stats();
+    let first = link.sending.sender.stats();
     assert_eq!((link.done.len(), first.slices - first.repairs - first.resent), (1, 256));
     assert!(first.repairs <= 40, "{first:?}");
     let mut link = Link::new(8);
     link.run(10_000, |_| false);
-    let all = link.sender.stats();
+    let all = link.sending.sender.stats();
     assert_eq!(link.done.len(), 8);
     assert!(all.repairs + all.resent <= first.repairs + first.resent + 2, "{all:?}");
 }
@@ -165,12 +161,12 @@ fn losses_are_repaired_and_then_sending_stops() {
     let mut link = Link::new(4);
     link.run(10_000, |number| number % 10 == 3);
     assert_eq!(link.done.len(), 4);
-    let stats = link.sender.stats();
+    let stats = link.sending.sender.stats();
     // 10 % are lost: 1138 have to be sent, plus a margin.
     assert!((1_100..1_400).contains(&stats.slices), "{stats:?}");
     assert!(stats.repairs > 20 && stats.resent <= 90, "at the end repair goes: {stats:?}");
     link.run(5_000, |_| false);
-    assert_eq!(link.sender.stats(), stats, "nothing more is sent");
+    assert_eq!(link.sending.sender.stats(), stats, "nothing more is sent");
     assert!(!link.failed());
 }
 
@@ -183,7 +179,7 @@ fn only_the_last_chunks_of_a_long_transfer_are_decoded() {
         let mut link = Link::new(40);
         link.run(20_000, loses);
         assert_eq!(link.done.len(), 40);
-        let stats = link.sender.stats();
+        let stats = link.sending.sender.stats();
         assert!(link.decoded.iter().all(|at| at.index >= 36), "{:?} {stats:?}", link.decoded);
         assert!(stats.repairs > 0 && stats.resent > 80, "{stats:?}");
     }
@@ -195,9 +191,9 @@ fn only_the_last_chunks_of_a_long_transfer_are_decoded() {
 fn a_transfer_without_answers_probes_and_fails() {
     let mut link = Link::new(2);
     link.run(3_500, |_| true);
-    let before = link.sender.stats().slices;
+    let before = link.sending.sender.stats().slices;
     link.run(11_400, |_| true);
-    let asked = link.sender.stats().slices - before;
+    let asked = link.sending.sender.stats().slices - before;
     assert!(!link.failed() && (3..60).contains(&asked), "{asked} slices into 11 s of silence");
     link.run(200, |_| true);
     assert!(link.failed());
@@ -208,10 +204,10 @@ fn a_transfer_without_answers_probes_and_fails() {
 fn a_transfer_does_not_fail_while_it_waits_for_the_uplink() {
     let mut link = Link::new(3);
     link.run(100, |_| false);
-    link.sender.set_uplink_open(micros(link.now), false);
+    link.sending.sender.set_uplink_open(micros(link.now), false);
     link.run(20_000, |_| false);
-    assert!(!link.failed() && link.sender.awaits_uplink());
-    link.sender.set_uplink_open(micros(link.now), true);
+    assert!(!link.failed() && link.sending.sender.awaits_uplink());
+    link.sending.sender.set_uplink_open(micros(link.now), true);
     link.run(10_000, |_| false);
     assert!(link.done.len() == 3 && !link.failed());
 }
@@ -230,10 +226,10 @@ fn a_transfer_survives_an_outage() {
 fn a_new_path_is_measured_from_the_start() {
     let mut link = Link::new(8);
     link.run(800, |_| false);
-    let rate = link.sender.known().rate.unwrap();
-    assert!((1.0..1.6).contains(&rate.0) && link.sender.has_share(), "{rate:?}");
-    link.sender.forget_path();
-    assert_eq!((link.sender.known().rate, link.sender.has_share()), (None, false));
+    let rate = link.sending.path.known().rate.unwrap();
+    assert!((1.0..1.6).contains(&rate.0) && link.sending.path.has_share(), "{rate:?}");
+    link.sending.measure_anew(micros(link.now), PathId::FIRST.next());
+    assert_eq!((link.sending.path.known().rate, link.sending.path.has_share()), (None, false));
     link.run(10_000, |_| false);
     assert_eq!(link.done.len(), 8);
 }
@@ -244,9 +240,9 @@ fn a_new_path_is_measured_from_the_start() {
 fn what_was_on_the_old_path_does_not_count_on_the_new_one() {
     let mut link = Link::new(8);
     link.run(800, |_| false);
-    link.sender.forget_path();
+    link.sending.measure_anew(micros(link.now), PathId::FIRST.next());
     link.run(60, |_| true);
-    assert_eq!(link.sender.known().rate, None);
+    assert_eq!(link.sending.path.known().rate, None);
     link.run(10_000, |_| false);
     assert_eq!(link.done.len(), 8);
 }
@@ -259,7 +255,7 @@ fn the_order_of_one_block_is_a_sequence() {
         let mut link = Link::with(12, SenderConfig { max_open, ..CONFIG });
         link.run(4_000, |number| number % 20 == 3 || (900..960).contains(&number));
         assert_eq!(link.done.len(), 12);
-        (link.order, link.sender.stats())
+        (link.order, link.sending.sender.stats())
     };
     let (order, stats) = run(16);
     assert_eq!((order, stats), run(1024));
@@ -275,7 +271,7 @@ fn larger_datagrams_are_paced_alike() {
         let mut link = Link::with(8, SenderConfig { slice_room: room, max_slice, ..CONFIG });
         link.run(6_000, |_| false);
         assert_eq!(link.done.len(), 8, "{size}");
-        let (stats, rate) = (link.sender.stats(), link.sender.known().rate.unwrap());
+        let (stats, rate) = (link.sending.sender.stats(), link.sending.path.known().rate.unwrap());
         assert!((1.0..1.6).contains(&rate.0), "{size}: {rate:?}");
         assert!((8 * slices..8 * slices + 45).contains(&stats.slices), "{size}: {stats:?}");
         // 2.1 MB at 1.25 MB/s are 1.7 s.
@@ -294,7 +290,7 @@ fn beside_a_game_slices_are_small_where_large_ones_are_slow() {
         let mut link = Link::with(8, config);
         link.run(20_000, |_| false);
         assert_eq!(link.done.len(), 8);
-        link.sender.stats().slices
+        link.sending.sender.stats().slices
     };
     let (jumbo, ethernet) = (slices(8943, 65_472), slices(1443, 65_472));
     assert!((8 * 256..8 * 256 + 45).contains(&jumbo), "{jumbo}");
@@ -305,11 +301,11 @@ fn beside_a_game_slices_are_small_where_large_ones_are_slow() {
 #[test]
 fn a_late_reader_with_a_small_buffer_is_not_flooded() {
     let mut link = Link::with(3, SenderConfig { receive_buffer: 40_000, ..CONFIG });
-    link.sender.set_lateness(ms(50));
+    link.sending.sender.set_lateness(ms(50));
     link.run(1_000, |_| false);
-    let sent = link.sender.stats().slices * 1116;
+    let sent = link.sending.sender.stats().slices * 1116;
     assert!((350_000..425_000).contains(&sent), "{sent}");
-    link.sender.set_lateness(ms(0));
+    link.sending.sender.set_lateness(ms(0));
     link.run(1_000, |_| false);
     assert_eq!(link.done.len(), 3);
 }
@@ -319,56 +315,44 @@ fn a_late_reader_with_a_small_buffer_is_not_flooded() {
 fn the_window_follows_rate_and_round_trip() {
     let window = |mbit: u32, rtt_ms, max_open| {
         let known = Known { rate: Some(Rate::from_kbps(mbit * 1_000)), ..Known::NOTHING };
-        let mut sender = Sender::new(micros(0), SenderConfig { max_open, ..CONFIG }, known);
-        sender.set_rtt(ms(rtt_ms));
-        sender.open_at_most()
+        let mut it = Sending::new(SenderConfig { max_open, ..CONFIG }, known);
+        it.sender.set_rtt(&mut it.path, ms(rtt_ms));
+        it.sender.open_at_most(&it.path)
     };
     assert_eq!(window(1, 40, 1024), 16);
     assert_eq!(window(1_000, 100, 1024), 16 + 157);
     assert_eq!(window(1_000, 100, 16), 16);
     assert_eq!(window(10_000, 300, 1024), 1024);
-    let unknown = Sender::new(micros(0), CONFIG, Known::NOTHING);
-    assert_eq!(unknown.open_at_most(), 16);
+    let unknown = Sending::new(CONFIG, Known::NOTHING);
+    assert_eq!(unknown.sender.open_at_most(&unknown.path), 16);
 }
 
 /// With many in flight they are not replayed for each ack; the sender wakes up for it.
 #[test]
 fn feedback_on_many_datagrams_is_worked_off_tick_by_tick() {
     let known = Known { rate: Some(Rate::from_kbps(10_000_000)), ..Known::NOTHING };
-    let mut sender = Sender::new(micros(0), CONFIG, known);
+    let mut it = Sending::new(CONFIG, known);
     let data: bytes::Bytes = alloc::vec![7; 22 * 262_144].into();
-    sender.push(micros(0), NewBlock::of(0, data));
-    sender.set_ready(0, u32::MAX);
-    let mut ledger = Ledger::new();
+    it.sender.push(micros(0), NewBlock::of(0, data));
+    it.sender.set_ready(0, u32::MAX);
     let mut now = micros(0);
-    while ledger.next_number() < 5_000 {
+    while it.ledger.next_number() < 5_000 {
         now = now + ms(1);
-        while let Some(chosen) = sender.poll_slice(now, &ledger, 1500) {
-            let (number, slice) = (ledger.next_number(), Some((chosen.at, chosen.symbol)));
-            let modelled = sender.on_sent(now, number, 1116, slice);
-            let (wire_bytes, is_ack_eliciting) = (1116, true);
-            ledger.on_sent(
-                now,
-                Outgoing {
-                    number,
-                    wire_bytes,
-                    is_ack_eliciting,
-                    is_marked: false,
-                    slice,
-                    modelled,
-                },
-            );
+        while let Some(chosen) = it.sender.poll_slice(&mut it.path, now, &it.ledger, 1500) {
+            let slice = (chosen.at, chosen.symbol);
+            it.send(now, 1116, slice);
         }
     }
     let ack = |number: u64| AckFrame::new(number, Duration::ZERO, 0);
-    handle_ack(&mut ledger, Some(&mut sender), now, &ack(1));
-    settle(&mut ledger, &mut sender, now);
-    assert!(!sender.is_stale());
-    handle_ack(&mut ledger, Some(&mut sender), now, &ack(2));
-    settle(&mut ledger, &mut sender, now);
-    assert!(sender.is_stale() && sender.poll_timeout(usize::MAX) <= Some(now + ms(1)));
+    it.handle_ack(now, &ack(1));
+    it.settle(now);
+    assert!(!it.sender.is_stale());
+    it.handle_ack(now, &ack(2));
+    it.settle(now);
+    assert!(it.sender.is_stale());
+    assert!(it.sender.poll_timeout(&it.path, usize::MAX) <= Some(now + ms(1)));
     now = now + ms(1);
-    sender.handle_timeout(now, &mut ledger);
-    settle(&mut ledger, &mut sender, now);
-    assert!(!sender.is_stale());
+    it.sender.handle_timeout(&mut it.path, now, &mut it.ledger);
+    it.settle(now);
+    assert!(!it.sender.is_stale());
 }

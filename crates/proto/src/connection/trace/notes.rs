@@ -169,7 +169,7 @@ impl Connection {
         let Some(trace) = self.trace.as_ref().filter(|trace| trace.has(TraceLevel::Path)) else {
             return;
         };
-        let (rtt, known) = (self.sent.rtt(), self.blocks_out.known());
+        let (rtt, known) = (self.path.timing.rtt(), self.path.blocks.known());
         let smoothed = rtt.smoothed_rtt();
         let held = |bps: u64| {
             let micros = smoothed.unwrap_or_default().as_micros();
@@ -183,7 +183,7 @@ impl Connection {
             smoothed_rtt: smoothed,
             rtt_variation: rtt.rttvar(),
             bandwidth_bps,
-            pacing_rate_bps: self.blocks_out.sender().and_then(|sender| sender.pace_bps()),
+            pacing_rate_bps: self.pace_bps(),
             window_bytes: bandwidth_bps.map(held),
             bytes_in_flight: trace.bytes_in_flight,
             datagrams_in_flight: self.sent.in_flight(),

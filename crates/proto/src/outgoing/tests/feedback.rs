@@ -8,7 +8,7 @@ fn announce(blocks: &mut OutgoingBlocks) -> Vec<u32> {
 }
 
 /// Blocks of so many bytes, announced; single chunks unless they are larger.
-fn announced(sizes: &[usize]) -> OutgoingBlocks {
+fn announced(sizes: &[usize]) -> Sending {
     let mut blocks = outgoing(PeerLimits { credit: 64, ..PEER });
     for bytes in sizes {
         blocks.send(millis(1), block(*bytes), options(0), 0).unwrap();
@@ -128,7 +128,8 @@ fn chunks_that_are_here_are_never_opened() {
     let map = [0b1100, 1];
     let frame = ChunksHereFrame { block: 0, first: 0, map: &map };
     world.peer.done.extend(here.iter().map(|&index| at(0, index)));
-    world.blocks.on_chunks_here(world.now(), &frame).unwrap();
+    let now = world.now();
+    world.blocks.on_chunks_here(now, &frame).unwrap();
     world.run_out(10_000);
     assert!(world.sent.keys().all(|at| !here.contains(&at.index)) && world.sent.len() == 6);
     assert_eq!(world.events.len(), 1);

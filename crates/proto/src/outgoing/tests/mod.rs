@@ -5,16 +5,21 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::ack_frequency::Wanted;
 use super::feedback::Contradiction;
 use super::*;
 use crate::Instant;
 use crate::bulk::cut::{Cut, SliceSize, chunk_bytes, chunk_count};
 use crate::bulk::tree::Value;
+use crate::bulk::{PathState, Sender};
 use crate::transit::{
-    Arrivals, ChunkAt, Datagram, Item, KEPT, Ledger, Outgoing, ReceivedDatagrams, Symbol,
+    Arrivals, ChunkAt, Datagram, Item, KEPT, Ledger, Outgoing, PathId, ReceivedDatagrams, Symbol,
+    Timing,
 };
 use crate::urgency::Urgency;
-use crate::wire::frames::{ChunksHereFrame, ProgressEntry, ProgressFrame, SlicesHereFrame};
+use crate::wire::frames::{
+    ChunksHereFrame, ProgressEntry, ProgressFrame, SliceFrame, SlicesHereFrame,
+};
 
 mod feedback;
 mod transfers;
@@ -46,8 +51,66 @@ const fn millis(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-fn outgoing(peer: PeerLimits) -> OutgoingBlocks {
-    OutgoingBlocks::new(CONFIG, peer, ROOM)
+/// Blocks on their only path.
+struct Sending {
+    blocks: OutgoingBlocks,
+    path: BlocksPath,
+}
+
+impl core::ops::Deref for Sending {
+    type Target = OutgoingBlocks;
+
+    fn deref(&self) -> &OutgoingBlocks {
+        &self.blocks
+    }
+}
+
+impl core::ops::DerefMut for Sending {
+    fn deref_mut(&mut self) -> &mut OutgoingBlocks {
+        &mut self.blocks
+    }
+}
+
+impl Sending {
+    fn send(
+        &mut self,
+        now: Instant,
+        block: Block,
+        options: SendOptions,
+        next_number: u64,
+    ) -> Result<u32, SendBlockError> {
+        self.blocks.send(now, &mut self.path, block, options, next_number)
+    }
+
+    fn sending(&mut self) -> Option<(&mut Sender, &mut PathState)> {
+        self.blocks.sender_on(&mut self.path)
+    }
+
+    fn poll_slice(
+        &mut self,
+        now: Instant,
+        ledger: &Ledger,
+        room: usize,
+    ) -> Option<((ChunkAt, Symbol), SliceFrame<'_>)> {
+        self.blocks.poll_slice(&mut self.path, now, ledger, room)
+    }
+
+    fn on_slices_here(
+        &mut self,
+        now: Instant,
+        frame: &SlicesHereFrame<'_>,
+    ) -> Result<(), Contradiction> {
+        self.blocks.on_slices_here(&mut self.path, now, frame)
+    }
+
+    fn set_slice_room(&mut self, room: usize) {
+        self.blocks.set_slice_room(&mut self.path, room);
+    }
+}
+
+fn outgoing(peer: PeerLimits) -> Sending {
+    let path = BlocksPath::new(PathId::FIRST, None);
+    Sending { blocks: OutgoingBlocks::new(CONFIG, peer, ROOM), path }
 }
 
 fn block(bytes: usize) -> Block {
@@ -189,8 +252,9 @@ impl Peer {
 /// A link of 10 Mbit/s and 40 ms with a queue that is long enough; what comes back does so at once.
 struct World {
     now: u64,
-    blocks: OutgoingBlocks,
+    blocks: Sending,
     ledger: Ledger,
+    timing: Timing,
     peer: Peer,
     received: ReceivedDatagrams,
     arrivals: Arrivals,
@@ -220,6 +284,7 @@ impl World {
             now: 0,
             blocks: outgoing(peer),
             ledger: Ledger::new(),
+            timing: Timing::new(PathId::FIRST),
             peer: Peer { given: peer.credit, is_reading: true, ..Peer::default() },
             received: ReceivedDatagrams::new(),
             arrivals: Arrivals::new(),
@@ -284,9 +349,10 @@ impl World {
         self.peer.finish();
         self.feed_back(now);
         self.settle(now);
-        let sender = self.blocks.sender_mut();
-        sender.into_iter().for_each(|sender| sender.handle_timeout(now, &mut self.ledger));
-        if self.ledger.on_pto(now) {
+        if let Some((sender, path)) = self.blocks.sending() {
+            sender.handle_timeout(path, now, &mut self.ledger);
+        }
+        if self.ledger.on_pto(now, &mut self.timing) {
             self.ledger.begin();
             self.put(now, 1, None, Sent::Ping);
         }
@@ -317,35 +383,37 @@ impl World {
             return;
         }
         let mut walk = self.ledger.begin_ack(&ack).unwrap();
-        while let Some(acked) = self.ledger.poll_acked(now, &mut walk) {
-            if let Some(sender) = self.blocks.sender_mut() {
-                sender.on_acked(now, &acked);
+        while let Some(acked) = self.ledger.poll_acked(now, &mut self.timing, &mut walk) {
+            if let Some((sender, path)) = self.blocks.sending() {
+                sender.on_acked(path, now, &acked);
             }
             if !acked.was_lost {
                 self.pass(&acked.datagram, true);
             }
         }
-        self.ledger.end_ack(&walk);
-        if let Some(sender) = self.blocks.sender_mut() {
-            sender.end_ack(now, &self.ledger);
+        self.ledger.end_ack(&mut self.timing, &walk);
+        if let Some((sender, path)) = self.blocks.sending() {
+            sender.end_ack(path, now, &self.ledger, self.timing.reordering());
             if let Some(arrivals) = self.arrivals.frame() {
-                sender.on_arrivals(&arrivals, &self.ledger);
+                sender.on_arrivals(path, &arrivals, &self.ledger);
             }
         }
-        self.blocks.set_rtt(Duration::from_millis(41));
+        let Sending { blocks, path } = &mut self.blocks;
+        blocks.set_rtt(path, Duration::from_millis(41));
         self.progress += 1;
         self.peer.progress(now, self.progress, &mut self.blocks).unwrap();
     }
 
     fn settle(&mut self, now: Instant) {
-        if let Some(sender) = self.blocks.sender_mut() {
-            sender.begin_settling(&mut self.ledger);
-            while let Some(settled) = self.ledger.poll_fate(|datagram| sender.lost_as(datagram)) {
-                sender.on_settled(&settled);
+        let Self { ledger, timing, .. } = self;
+        if let Some((sender, path)) = self.blocks.sending() {
+            sender.begin_settling(path, ledger);
+            while let Some(settled) = ledger.poll_fate(timing, |datagram| path.lost_as(datagram)) {
+                sender.on_settled(path, &settled);
             }
-            sender.end_settling(&mut self.ledger);
+            sender.end_settling(path, ledger);
         }
-        while let Some(lost) = self.ledger.poll_lost(now) {
+        while let Some(lost) = self.ledger.poll_lost(now, &mut self.timing) {
             self.pass(&lost, false);
         }
         self.ledger.trim(KEPT);
@@ -369,9 +437,7 @@ impl World {
             if let Some((block, ..)) = self.blocks.poll_cancel() {
                 self.ledger.add(Item::Cancel(block));
                 self.put(now, 50, None, Sent::Cancel(block));
-            } else if let Some(wanted) =
-                self.blocks.ack_frequency_due(self.ledger.in_flight().into(), Heard::default())
-            {
+            } else if let Some(wanted) = self.ack_frequency_due() {
                 self.blocks.on_ack_frequency_sent(wanted);
                 self.ledger.add(Item::AckFrequency);
                 self.asked += 1;
@@ -401,14 +467,21 @@ impl World {
         }
     }
 
+    fn ack_frequency_due(&mut self) -> Option<Wanted> {
+        let Sending { blocks, path } = &mut self.blocks;
+        blocks.ack_frequency_due(path, self.ledger.in_flight().into(), Heard::default())
+    }
+
     fn put(&mut self, now: Instant, frames: usize, slice: Option<(ChunkAt, Symbol)>, sent: Sent) {
         let (number, wire_bytes) = (self.ledger.next_number(), frames + 57);
-        let sender = self.blocks.sender_mut();
-        let modelled =
-            sender.map(|sender| sender.on_sent(now, number, wire_bytes, slice)).unwrap_or_default();
+        let sending = self.blocks.sending();
+        let modelled = sending
+            .map(|(sender, path)| sender.on_sent(path, now, number, wire_bytes, slice))
+            .unwrap_or_default();
         let is_ack_eliciting = true;
         self.ledger.on_sent(
             now,
+            &mut self.timing,
             Outgoing { number, wire_bytes, is_ack_eliciting, is_marked: false, slice, modelled },
         );
         self.free_at = self.free_at.max(self.now) + wire_bytes as u64 * 8 / 10;

@@ -24,8 +24,9 @@ fn blocks_of_all_sizes_arrive_whatever_the_link_does() {
             handles.insert(handle);
             let pause = world.random(200);
             world.run(pause);
+            let now = world.now();
             match world.random(8) {
-                0 if world.blocks.cancel(world.now(), handle, 1) => {
+                0 if world.blocks.cancel(now, handle, 1) => {
                     given_up.insert(handle);
                 }
                 1 => {
@@ -134,11 +135,11 @@ fn without_credit_the_sender_waits_and_learns_nothing() {
     (world.peer.is_reading, world.peer.given) = (false, 6);
     world.send(&block(12 * CHUNK), options(0));
     world.run(5_000);
-    let (slices, known) = (world.blocks.stats().slices, world.blocks.known());
+    let (slices, known) = (world.blocks.stats().slices, world.blocks.path.known());
     assert_eq!((world.sent.len(), world.peer.done.len()), (5, 5), "and one for the announcement");
     world.run(60_000);
     assert_eq!(world.blocks.stats().slices, slices, "nothing is sent");
-    assert_eq!(world.blocks.known().loss, known.loss, "nothing counts as lost");
+    assert_eq!(world.blocks.path.known().loss, known.loss, "nothing counts as lost");
     world.peer.is_reading = true;
     world.peer.finish();
     world.progress += 1;
@@ -177,7 +178,8 @@ fn pages_go_before_their_chunks_and_again_when_lost() {
     let data = block(70 * CHUNK);
     let handle = world.send(&data, options(0));
     assert!(world.blocks.poll_page(ROOM).is_none(), "not announced");
-    let frame = world.blocks.poll_announcement(world.now()).unwrap();
+    let now = world.now();
+    let frame = world.blocks.poll_announcement(now).unwrap();
     assert_eq!((frame.number, frame.length, frame.root), (0, 70 * CHUNK as u64, *data.digest()));
     let now = millis(1);
     assert!(world.blocks.poll_slice(now, &world.ledger, ROOM).is_none(), "no pages yet");

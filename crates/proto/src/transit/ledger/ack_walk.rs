@@ -10,13 +10,7 @@ use crate::Instant;
 use crate::transit::ack_frame::{AckFrame, AckRanges};
 use crate::transit::datagram::{Contents, Datagram, Fate};
 use crate::transit::runs;
-
-/// The longest reordering that is learned in any case, 50 ms: what a link with several paths does, and three
-/// packets of a game at 60 a second. On longer paths it is so many round trips: a round trip by the least
-/// jitter, which its samples show, is less than what jitter adds. A datagram that is overtaken by more is
-/// lost, and retransmitted if it arrives later.
-const MAX_REORDERING: Duration = Duration::from_millis(50);
-const MAX_REORDERED_TRIPS: u32 = 3;
+use crate::transit::timing::Timing;
 
 /// The peer acknowledged a number that was never used: it acknowledges what it did not receive, to be sent
 /// more. The connection is closed with `protocol` [H-2.2c].
@@ -33,6 +27,8 @@ pub(crate) struct AckWalk<'a> {
     place: usize,
     /// When the newest datagram that arrived before this range was sent.
     newest: Option<Instant>,
+    /// The newest one that was acknowledged before this ack, and when it was sent.
+    before: Option<(u64, Instant)>,
     largest: u64,
     delay: Option<Duration>,
     has_news: bool,
@@ -73,6 +69,7 @@ impl Ledger {
             end: None,
             place: 0,
             newest: None,
+            before: self.newest,
             largest: ack.largest(self.next),
             delay: ack.delay(),
             has_news: false,
@@ -84,7 +81,12 @@ impl Ledger {
     /// The next datagram that the ack names for the first time: newer ranges first, in order within each.
     /// The work of a whole walk is 32 searches and some steps for each of these, and not for each datagram
     /// named: nearly all were in the ack before.
-    pub(crate) fn poll_acked(&mut self, now: Instant, walk: &mut AckWalk<'_>) -> Option<Acked> {
+    pub(crate) fn poll_acked(
+        &mut self,
+        now: Instant,
+        timing: &mut Timing,
+        walk: &mut AckWalk<'_>,
+    ) -> Option<Acked> {
         loop {
             let Some(end) = walk.end else {
                 let range = walk.ranges.next()?;
@@ -109,13 +111,13 @@ impl Ledger {
                 walk.has_news = true;
                 // A datagram from the future shows that the clock went back, not how long it took.
                 let is_timed = acked.contents == Contents::Open && acked.sent_at <= now;
-                if acked.number == walk.largest && is_timed {
+                if acked.number == walk.largest && is_timed && acked.path == timing.path() {
                     walk.sample = Some(now.since(acked.sent_at));
                 }
                 self.on_closed(&acked);
             }
-            if matches!(before, Fate::Lost | Fate::Dropped) {
-                self.learn_reordering(acked.sent_at, walk.newest);
+            if acked.path == timing.path() {
+                learn_reordering(timing, &acked, before, walk);
             }
             if self.newest.is_none_or(|(newest, _)| newest < acked.number) {
                 self.newest = Some((acked.number, acked.sent_at));
@@ -127,24 +129,31 @@ impl Ledger {
 
     /// Ends the walk of an ack. Returns whether it gave an RTT sample: its largest number has to be news,
     /// and its delay known.
-    pub(crate) fn end_ack(&mut self, walk: &AckWalk<'_>) -> bool {
+    pub(crate) fn end_ack(&self, timing: &mut Timing, walk: &AckWalk<'_>) -> bool {
         if walk.has_news {
-            self.timing.on_news();
+            timing.on_news();
         }
         match (walk.sample, walk.delay) {
-            (Some(sample), Some(delay)) => self.timing.on_sample(sample, delay),
+            (Some(sample), Some(delay)) => timing.on_sample(sample, delay),
             _ => false,
         }
     }
+}
 
-    /// A datagram that counted as lost has arrived after one that was sent later.
-    fn learn_reordering(&mut self, sent_at: Instant, newest: Option<Instant>) {
-        let Some(newest) = newest.filter(|&newest| newest > sent_at) else { return };
-        // A quarter more, so that the next one like it is waited for.
-        let overtaken = newest.since(sent_at);
-        let rtt = self.timing.rtt().smoothed_rtt().unwrap_or_default();
-        let max = (MAX_REORDERED_TRIPS * rtt).max(MAX_REORDERING);
-        let overtaken = overtaken.saturating_add(overtaken / 4).min(max);
-        self.reordering = self.reordering.max(overtaken);
+/// What a datagram that is acknowledged says of how datagrams overtake each other. Of one that was in flight
+/// only an earlier ack shows it that names later ones, and not this one: in a single ack it stands below a
+/// gap without having been overtaken.
+fn learn_reordering(timing: &mut Timing, acked: &Datagram, before: Fate, walk: &AckWalk<'_>) {
+    let overtaken = |newest: Instant| newest.since(acked.sent_at);
+    match before {
+        Fate::Lost | Fate::Dropped => {
+            let newest = walk.newest.filter(|&newest| newest > acked.sent_at);
+            newest.into_iter().for_each(|newest| timing.on_spurious(overtaken(newest)));
+        }
+        Fate::InFlight => {
+            let newest = walk.before.filter(|&(newest, _)| newest > acked.number);
+            newest.into_iter().for_each(|(_, newest)| timing.on_overtaken(overtaken(newest)));
+        }
+        Fate::Acked | Fate::GivenUp => {}
     }
 }

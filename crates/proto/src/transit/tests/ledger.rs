@@ -11,15 +11,15 @@ fn fates(sent: &Ledger) -> Vec<Fate> {
 }
 
 /// Sends datagrams, each a millisecond after the one before.
-fn send_apart(count: u64) -> Ledger {
-    let mut sent = Ledger::new();
+fn send_apart(count: u64) -> Sent {
+    let mut sent = Sent::new();
     (0..count).for_each(|millis| send(&mut sent, at(millis), 1));
     sent
 }
 
 #[test]
 fn an_optimistic_ack_is_caught() {
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     assert_eq!(acked(&mut sent, at(0), &ack(0, 0, &[])), Err(NeverSent), "nothing was sent");
     send(&mut sent, at(0), 10);
     assert_eq!(acked(&mut sent, at(1), &ack(10, 3, &[])), Err(NeverSent));
@@ -32,7 +32,7 @@ fn an_optimistic_ack_is_caught() {
 /// [H-2.2c]
 #[test]
 fn an_ack_of_a_skipped_number_is_caught() {
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     let mut skipped = Vec::new();
     for _ in 0..10 {
         send(&mut sent, at(0), 97);
@@ -53,7 +53,7 @@ fn an_ack_of_a_skipped_number_is_caught() {
 /// passed [H-2.2c].
 #[test]
 fn a_skipped_number_is_remembered_for_as_long_as_an_ack_counts() {
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     // As many as may be in flight when as many were acknowledged.
     for largest in (999..30_000_u64).step_by(1_000) {
         send(&mut sent, at(0), 1_000);
@@ -94,7 +94,7 @@ fn false_acks_pass_with_the_chance_that_is_promised() {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 33) % 256
         };
-        let mut sent = Ledger::new();
+        let mut sent = Sent::new();
         (0..windows).all(|window| {
             let (skipped, from) = (draw(), draw());
             for number in 256 * window..256 * (window + 1) {
@@ -124,7 +124,7 @@ fn false_acks_pass_with_the_chance_that_is_promised() {
 }
 
 /// The news in an ack, and the steps that it took.
-fn counted(sent: &mut Ledger, frame: &AckFrame) -> (u64, u64) {
+fn counted(sent: &mut Sent, frame: &AckFrame) -> (u64, u64) {
     let mut walk = sent.begin_ack(frame).unwrap();
     let news = core::iter::from_fn(|| sent.poll_acked(at(1), &mut walk)).count();
     sent.end_ack(&walk);
@@ -134,7 +134,7 @@ fn counted(sent: &mut Ledger, frame: &AckFrame) -> (u64, u64) {
 /// Each of the numbers that an ack names can be news once, and costs nothing later.
 #[test]
 fn a_flood_of_acks_costs_bounded_work() {
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     send(&mut sent, at(0), 8191);
     let frame = ack(8190, 511, &[(1, 511)]);
     let (mut news, mut steps) = (0, 0);
@@ -152,7 +152,7 @@ fn a_flood_of_acks_costs_bounded_work() {
 /// which is lost. Whatever they name, a datagram is looked at a few times.
 #[test]
 fn acks_that_name_thousands_cost_what_is_news() {
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     send(&mut sent, at(0), 8191);
     let (mut news, mut steps, mut acks) = (0, 0, 0);
     for largest in (15..8191_u64).step_by(16).filter(|largest| largest % 37 != 0) {
@@ -171,7 +171,7 @@ fn acks_that_name_thousands_cost_what_is_news() {
 
 #[test]
 fn contents_are_lost_three_datagrams_or_nine_eighths_of_a_round_trip_later() {
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     send(&mut sent, at(0), 5);
     assert_eq!(acked(&mut sent, at(80), &ack(3, 0, &[])).unwrap(), [3]);
     assert_eq!(lost(&mut sent, at(80)), [0]);
@@ -186,7 +186,7 @@ fn contents_are_lost_three_datagrams_or_nine_eighths_of_a_round_trip_later() {
 /// A skipped number is no datagram that was sent later.
 #[test]
 fn a_skipped_number_does_not_hasten_a_loss() {
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     send(&mut sent, at(0), 2);
     sent.skip();
     send(&mut sent, at(0), 2);
@@ -226,7 +226,7 @@ fn contents_that_arrive_late_stay_lost() {
 /// as much later.
 #[test]
 fn contents_wait_as_long_as_reordering_reaches() {
-    let lost = |sent: &mut Ledger| core::iter::from_fn(|| sent.poll_lost(at(30))).count();
+    let lost = |sent: &mut Sent| core::iter::from_fn(|| sent.poll_lost(at(30))).count();
     let mut sent = send_apart(30);
     acked(&mut sent, at(30), &ack(9, 0, &[])).unwrap();
     assert_eq!(lost(&mut sent), 7, "two are not three later ones");
@@ -257,10 +257,78 @@ fn reordering_is_learned() {
     assert_eq!(fates(&sent)[3], Fate::Lost);
 }
 
+/// Reordering that is over is waited for in 32 recoveries at most: it only grew.
+#[test]
+fn reordering_that_is_over_is_unlearned() {
+    let mut sent = send_apart(60);
+    acked(&mut sent, at(60), &ack(49, 0, &[])).unwrap();
+    settle(&mut sent);
+    acked(&mut sent, at(60), &ack(49, 0, &[(48, 1)])).unwrap();
+    assert!(sent.timing.reordering() >= ms(40), "one that counted as lost has arrived");
+    let mut recoveries = 0;
+    while !sent.timing.reordering().is_zero() {
+        // Of ten, a quarter of a second apart, two are lost, and nothing overtakes anything.
+        for n in 0..10 {
+            let now = at(1_000 + 2_500 * recoveries + 250 * n);
+            send(&mut sent, now, 1);
+            let number = sent.next_number() - 1;
+            if n % 5 != 3 {
+                assert!(acked(&mut sent, now, &ack(number, 0, &[])).is_ok());
+                assert!(lost(&mut sent, now).len() <= 60);
+            }
+        }
+        recoveries += 1;
+        assert!(recoveries <= 32, "{:?}", sent.timing.reordering());
+    }
+    assert!(recoveries >= 8, "for some time it is: {recoveries}");
+}
+
+/// Where it goes on it is kept, although nothing counts as lost any more that arrives: an earlier ack names
+/// what was sent later.
+#[test]
+fn reordering_that_goes_on_is_kept() {
+    let mut sent = send_apart(60);
+    acked(&mut sent, at(60), &ack(49, 0, &[])).unwrap();
+    settle(&mut sent);
+    acked(&mut sent, at(60), &ack(49, 0, &[(48, 1)])).unwrap();
+    for round in 0..200 {
+        let now = |ms: u64| at(1_000 + 250 * round + ms);
+        let first = sent.next_number();
+        (0..3).for_each(|n| send(&mut sent, now(20 * n), 1));
+        // The third arrives before the second, and the first never.
+        assert_eq!(acked(&mut sent, now(90), &ack(first + 2, 0, &[])).unwrap().len(), 1);
+        assert!(lost(&mut sent, now(90)).contains(&first));
+        let (late, _) = walk(&mut sent, now(95), &ack(first + 2, 1, &[])).unwrap();
+        let before: Vec<_> = late.iter().map(|it| (it.datagram.number, it.before)).collect();
+        assert_eq!(before, [(first + 1, Fate::InFlight)], "it was waited for");
+        lost(&mut sent, now(240));
+        assert!(sent.timing.reordering() >= ms(25), "{round}: {:?}", sent.timing.reordering());
+    }
+}
+
+/// The second path of a connection, in whose place the first was. What was sent on the first is acknowledged
+/// or lost, and teaches the second nothing: no RTT, no reordering.
+#[test]
+fn a_new_path_learns_nothing_of_the_old_one() {
+    let mut sent = send_apart(30);
+    acked(&mut sent, at(40), &ack(9, 0, &[])).unwrap();
+    settle(&mut sent);
+    sent.timing = Timing::validated(PathId::FIRST.next(), at(50), ms(70));
+    assert_eq!(sent.timing.probe_timeout(), ms(70 + 4 * 35 + 20), "by what its challenge took");
+    let (late, is_sample) = walk(&mut sent, at(51), &ack(29, 29, &[])).unwrap();
+    assert!(late.len() == 29 && !is_sample);
+    assert_eq!((sent.rtt().latest_rtt(), sent.timing.reordering()), (None, ms(0)));
+    let number = sent.next_number();
+    send(&mut sent, at(60), 1);
+    let (acked, is_sample) = walk(&mut sent, at(160), &ack(number, 0, &[])).unwrap();
+    assert!(is_sample && acked[0].datagram.path == PathId::FIRST.next());
+    assert_eq!(sent.rtt().min_rtt(), Some(ms(100)));
+}
+
 /// Silence ends what counts as in flight, and loses nothing: a later ack does that.
 #[test]
 fn what_is_given_up_is_not_lost_yet() {
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     send(&mut sent, at(0), 3_000);
     assert_eq!(acked(&mut sent, at(1), &ack(9, 9, &[])).unwrap().len(), 10);
     assert_eq!(sent.give_up(1_000), 2_000, "of those from number 1000 on");
@@ -277,7 +345,7 @@ fn what_is_given_up_is_not_lost_yet() {
 /// An ack asks for no ack: its record has a fate, and nothing waits for that.
 #[test]
 fn an_ack_alone_starts_no_timer() {
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     let ack_only = Outgoing { is_ack_eliciting: false, ..outgoing(&mut sent) };
     sent.on_sent(at(0), ack_only);
     assert_eq!((sent.in_flight(), sent.poll_timeout()), (0, None));
@@ -291,7 +359,7 @@ fn an_ack_alone_starts_no_timer() {
 
 #[test]
 fn probes_come_later_and_later_and_lose_nothing() {
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     send(&mut sent, at(0), 1);
     assert!(acked(&mut sent, at(100), &ack(0, 0, &[])).is_ok());
     send(&mut sent, at(100), 1);
@@ -311,7 +379,7 @@ fn probes_come_later_and_later_and_lose_nothing() {
 #[test]
 fn a_clock_that_jumps_does_no_harm() {
     let hour = 3_600_000;
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     send(&mut sent, at(0), 1);
     send(&mut sent, at(hour), 2);
     assert_eq!(lost(&mut sent, at(10)), [0; 0], "back again");
@@ -323,7 +391,7 @@ fn a_clock_that_jumps_does_no_harm() {
     assert!(acked(&mut sent, at(hour), &ack(3, 0, &[])).is_ok());
     assert_eq!(sent.rtt().latest_rtt(), None, "an hour is no round trip");
 
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     send(&mut sent, at(hour), 1);
     assert_eq!(lost(&mut sent, at(0)), [0; 0]);
     send(&mut sent, at(0), 1);
@@ -331,7 +399,7 @@ fn a_clock_that_jumps_does_no_harm() {
     assert_eq!(lost(&mut sent, at(90)), [0], "its timeout restarted");
 
     // Half a second back, less than a round trip before the ack.
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     send(&mut sent, at(500), 1);
     assert_eq!(lost(&mut sent, at(40)), [0; 0]);
     assert!(acked(&mut sent, at(45), &ack(0, 0, &[])).is_ok());
@@ -343,7 +411,7 @@ fn a_clock_that_jumps_does_no_harm() {
 
 #[test]
 fn an_ack_of_unknown_delay_is_no_sample() {
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     send(&mut sent, at(0), 1);
     let (acked, is_sample) = walk(&mut sent, at(20_000), &AckFrame::new(0, ms(17_000), 0)).unwrap();
     assert_eq!((acked.len(), is_sample, sent.rtt().latest_rtt()), (1, false, None));
@@ -352,7 +420,7 @@ fn an_ack_of_unknown_delay_is_no_sample() {
 /// What was put aside for a datagram that was never sent is in no other.
 #[test]
 fn items_of_a_datagram_that_was_not_sent_are_dropped() {
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     sent.add(Item::Block(7));
     send(&mut sent, at(0), 2);
     assert_eq!(acked(&mut sent, at(1), &ack(1, 1, &[])).unwrap(), [0, 1]);
@@ -362,7 +430,7 @@ fn items_of_a_datagram_that_was_not_sent_are_dropped() {
 /// so that none makes the oldest one count as lost.
 #[test]
 fn slices_wait_before_the_oldest_makes_room() {
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     send(&mut sent, at(0), 7679);
     assert!(sent.has_slice_room());
     send(&mut sent, at(0), 1);
@@ -382,7 +450,7 @@ fn slices_wait_before_the_oldest_makes_room() {
 
 #[test]
 fn the_oldest_makes_room_and_memory_is_given_back() {
-    let mut sent = Ledger::new();
+    let mut sent = Sent::new();
     send(&mut sent, at(0), 8192);
     assert!(sent.is_full() && sent.in_flight() == 8192);
     assert_eq!(lost(&mut sent, at(0)), [0]);

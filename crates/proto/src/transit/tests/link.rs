@@ -6,14 +6,14 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{acked, at, lost, send};
+use super::{Sent, acked, at, lost, send};
 use crate::DropReason;
 use crate::transit::ledger::NeverSent;
-use crate::transit::{AckFrame, Ledger, ReceivedDatagrams};
+use crate::transit::{AckFrame, ReceivedDatagrams};
 
 /// One direction of a link with the acks that come back.
 struct Link {
-    sent: Ledger,
+    sent: Sent,
     received: ReceivedDatagrams,
     /// In flight: by arrival, then in the order sent.
     datagrams: BTreeMap<(u64, usize), u64>,
@@ -72,7 +72,7 @@ proptest! {
         pauses in prop::collection::vec(prop_oneof![4 => 0..3u64, 1 => 0..300u64], 1..400),
     ) {
         let mut link = Link {
-            sent: Ledger::new(),
+            sent: Sent::new(),
             received: ReceivedDatagrams::new(),
             datagrams: BTreeMap::new(),
             acks: BTreeMap::new(),
@@ -146,7 +146,7 @@ proptest! {
             (0..300u64, 0..1024u32, prop::collection::vec((1..40u32, 1..40u32), 0..31)), 1..50,
         ),
     ) {
-        let mut sent = Ledger::new();
+        let mut sent = Sent::new();
         let mut open = BTreeSet::new();
         for (now, (largest, first, runs)) in (0..).zip(acks) {
             for _ in 0..9 {

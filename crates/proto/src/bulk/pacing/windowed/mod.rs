@@ -12,7 +12,7 @@ mod passed;
 mod window;
 
 use losses::Losses;
-use others::Others;
+use others::{Found, Others};
 use passed::Passed;
 use window::{Seen, Window};
 
@@ -96,6 +96,8 @@ pub(super) struct Windowed {
     /// The mean and the least time from sending to hearing, less the queueing delay.
     mean: Span,
     least: Span,
+    /// The path has become longer, and by how much.
+    longer: Option<Span>,
 }
 
 impl Windowed {
@@ -129,6 +131,7 @@ impl Windowed {
             known,
             mean: trip,
             least: trip,
+            longer: None,
         }
     }
 
@@ -222,7 +225,7 @@ impl Windowed {
         let delay = delay / SECOND;
         self.delays.push(Delays { least: delay, longest: delay, count: 1 });
         if self.window.is_due(self.seen.acked + self.seen.lost) {
-            self.end_round(now);
+            self.end_round(now, packet);
         }
         self.set_pace(packet);
     }
@@ -247,15 +250,31 @@ impl Windowed {
         self.window.begin_round(self.in_flight);
     }
 
-    fn end_round(&mut self, now: Span) {
+    /// By how much the path has become longer, if that was just found out: it is no queue.
+    pub(super) const fn poll_longer(&mut self) -> Option<Span> {
+        self.longer.take()
+    }
+
+    fn on_longer(&mut self, by: Span) {
+        self.longer = Some(by);
+        (self.mean, self.least) = (self.mean + by, self.least + by);
+        self.rounds = [(Span::ZERO, Delays::NONE); ROUNDS];
+    }
+
+    fn end_round(&mut self, now: Span, packet: Bytes) {
         (self.seen.queue, self.seen.spread) = self.lately(now);
         let seen = core::mem::replace(&mut self.seen, Seen::NOTHING);
         let is_full = self.window.was_short() && !self.window.is_tried();
         self.passed.end_round(self.window.passed(&seen), is_full);
         let (trip, queue, size) = (self.trip(), seen.queue, self.window.size());
         if self.others.is_draining() {
-            if let Some(size) = self.others.end_drain_round(size, trip) {
-                self.window.set_size(size);
+            match self.others.end_drain_round(size, trip, packet / self.known / SECOND) {
+                None => {}
+                Some(Found::Others(size)) => self.window.set_size(size),
+                Some(Found::Longer(by, size)) => {
+                    self.window.set_size(size);
+                    self.on_longer(by * SECOND);
+                }
             }
             return self.window.begin_round(self.in_flight);
         }

@@ -3,6 +3,9 @@
 //! All flows of this law drain the queue in step ([`Drains`]): each sends less until its own part of the
 //! queue is gone. A queue that is there afterwards is of others. If that is so several times, and this flow
 //! has given way, it competes as they do, by CUBIC (RFC 9438), until a drain empties the queue.
+//!
+//! Unless it is no queue: what a flow takes out of a queue makes it shorter, whoever has filled it, and a
+//! path that has become longer stays as long as it is ([`Left`]).
 
 use super::super::super::tuning::delay::{
     DRAINED, HOT, HOT_ROUNDS, MAX_FAILED, MAX_HOT, MIN_EMPTY, TEST_AFTER, YIELDED,
@@ -35,6 +38,34 @@ const MAX_STEP: f64 = 1.5;
 /// is at the target now and then.
 const FORGOTTEN: f64 = 3.0;
 
+/// The delays that so many drains in succession have left are those of a path that has become longer if they
+/// are the same, up to the first of these in seconds, or this part of the least; and if those of a queue
+/// would differ by [`TOLD`] times as much, because this flow had so much less in flight in one of them.
+const SAME_LEFT: usize = 3;
+const SAME: (f64, f64) = (0.001, 1.0 / 20.0);
+const TOLD: f64 = 3.0;
+
+/// What a drain that has not emptied the queue has left.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    /// The least delay, in seconds, and the datagrams in flight with it.
+    least: f64,
+    used: f64,
+}
+
+impl Left {
+    const NOTHING: Self = Self { least: f64::INFINITY, used: 0.0 };
+}
+
+/// What a drain has shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Found {
+    /// Others fill the queue: the window to go on with.
+    Others(f64),
+    /// The path has become longer by so many seconds: the window to go on with.
+    Longer(f64, f64),
+}
+
 /// A drain: in its first round what was sent before arrives.
 #[derive(Clone, Copy, Debug)]
 struct Drain {
@@ -52,6 +83,8 @@ pub(super) struct Others {
     /// Drains since one that emptied the queue, and how many of them began with a long one.
     failed: u32,
     blamed: u32,
+    /// What the last ones have left, the newest first.
+    left: [Left; SAME_LEFT],
     /// Rounds with a long queue, and when a drain may look at the next.
     hot: u32,
     test_at: Span,
@@ -71,6 +104,7 @@ impl Others {
             drain: None,
             failed: 0,
             blamed: 0,
+            left: [Left::NOTHING; SAME_LEFT],
             hot: 0,
             test_at: Span::ZERO,
             before: window,
@@ -101,8 +135,9 @@ impl Others {
         self.drain = Some(Drain { before: self.delay, part, is_second: false });
     }
 
-    /// A round of a drain is over. Returns the window to go on with if others have been found out.
-    pub(super) fn end_drain_round(&mut self, size: f64, trip: f64) -> Option<f64> {
+    /// A round of a drain is over, on a link that passes a datagram in `each` seconds. Returns what is found
+    /// out.
+    pub(super) fn end_drain_round(&mut self, size: f64, trip: f64, each: f64) -> Option<Found> {
         let drain = self.drain.as_mut()?;
         let least = core::mem::replace(&mut self.least, f64::INFINITY);
         if !core::mem::replace(&mut drain.is_second, true) {
@@ -115,8 +150,16 @@ impl Others {
         let own = (1.0 - ALONE * (1.0 - part)) * (trip + before) - trip;
         let left = own.max(DRAINED * before);
         if least <= left.max(MIN_EMPTY / SECOND) {
-            (self.failed, self.blamed, self.cubic) = (0, 0, None);
+            self.on_emptied();
             return None;
+        }
+        self.left.rotate_right(1);
+        self.left[0] = Left { least, used: part * size };
+        if self.is_same_left(each) {
+            self.on_emptied();
+            self.hot = 0;
+            let longer = ((trip + least) / trip).min(MAX_LONGER);
+            return Some(Found::Longer(least, (self.before * longer).max(size)));
         }
         self.failed += 1;
         self.blamed += u32::from(self.is_hot(before, trip));
@@ -128,7 +171,24 @@ impl Others {
         let longer = ((trip + before) / trip).min(MAX_LONGER);
         let full = (self.before * longer).max(size);
         self.cubic = Some(Cubic::at(full));
-        Some(full)
+        Some(Found::Others(full))
+    }
+
+    /// Nothing of the queue is of others.
+    const fn on_emptied(&mut self) {
+        (self.failed, self.blamed, self.cubic) = (0, 0, None);
+        self.left = [Left::NOTHING; SAME_LEFT];
+    }
+
+    /// Whether what the last drains have left is no queue.
+    fn is_same_left(&self, each: f64) -> bool {
+        let range = |of: fn(&Left) -> f64| {
+            let values = self.left.iter().map(of);
+            values.fold((f64::INFINITY, 0.0_f64), |(a, b), it| (a.min(it), b.max(it)))
+        };
+        let ((least, most), (fewest, used)) = (range(|it| it.least), range(|it| it.used));
+        let same = SAME.0.max(SAME.1 * least);
+        most - least <= same && (used - fewest) * each >= TOLD * same
     }
 
     /// Whether a round of a drain is under way.
@@ -211,14 +271,18 @@ mod tests {
     use super::*;
 
     const TRIP: f64 = 0.05;
+    const EACH: f64 = 0.001;
 
     /// Two rounds of a drain of 100 ms, at the end of which such a delay is the least.
     fn drained(others: &mut Others, least: f64) -> Option<f64> {
         others.delay = 0.1;
         others.begin_drain(TRIP);
-        assert_eq!(others.end_drain_round(10.0, TRIP), None, "what was sent before");
+        assert_eq!(others.end_drain_round(10.0, TRIP, EACH), None, "what was sent before");
         others.least = least;
-        others.end_drain_round(10.0, TRIP)
+        match others.end_drain_round(10.0, TRIP, EACH)? {
+            Found::Others(size) => Some(size),
+            Found::Longer(..) => panic!("it is a queue"),
+        }
     }
 
     #[test]
@@ -273,12 +337,32 @@ mod tests {
             others.delay = 1.0;
             (0..3).find_map(|_| {
                 others.begin_drain(TRIP);
-                others.end_drain_round(10.0, TRIP);
+                others.end_drain_round(10.0, TRIP, EACH);
                 others.least = least;
-                others.end_drain_round(10.0, TRIP)
+                others.end_drain_round(10.0, TRIP, EACH)
             })
         };
         assert_eq!(drained(0.4), None);
-        assert_eq!(drained(0.9), Some(300.0));
+        assert_eq!(drained(0.9), Some(Found::Others(300.0)));
+    }
+
+    /// A flow that gives way has 46, 20 and 12 datagrams on a link that passes one in a millisecond. A queue
+    /// of others would become shorter by 19 and 23 ms, if they fill nothing of it; a longer path does not.
+    #[test]
+    fn a_delay_that_no_window_changes_is_the_paths() {
+        let found = |leasts: [f64; 3]| {
+            let mut others = Others::new(Span::ZERO, 50.0);
+            others.delay = 0.03;
+            leasts.into_iter().zip([46.0, 20.0, 12.0]).find_map(|(least, size)| {
+                others.begin_drain(TRIP);
+                others.end_drain_round(size, TRIP, EACH);
+                others.least = least;
+                others.end_drain_round(size, TRIP, EACH)
+            })
+        };
+        assert_eq!(found([0.030, 0.031, 0.030]), Some(Found::Longer(0.030, 80.0)));
+        for queue in [[0.030, 0.024, 0.020], [0.030, 0.030, 0.034]] {
+            assert!(matches!(found(queue), Some(Found::Others(_))), "{queue:?}");
+        }
     }
 }

@@ -56,6 +56,9 @@ const TRIAL_PART: f64 = 0.9;
 /// drops nothing.
 const EMPTY: f64 = 0.000_5;
 
+/// A cut may be taken back for so many rounds: what is late is seldom later.
+const LATE_ROUNDS: u32 = 2;
+
 /// An excess above this is believed after [`TRIES`] trials, each at half of the window of the one before.
 const HEAVY: f64 = 0.15;
 const TRIES: u32 = 2;
@@ -116,11 +119,20 @@ struct Trial {
     tries: u32,
     /// The queueing delays that losses since have met, in seconds, and how many these are.
     met: (f64, f64),
-    /// What was not lost, but late; and what is undone if that is half of all.
-    spurious: f64,
-    lost: f64,
+}
+
+/// A window that was cut because of losses: what it was, and for how long that may be taken back.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    size: f64,
+    max_queue: f64,
     had_met_queue: bool,
     growth: f64,
+    /// Those losses, and what of them was not lost, but late.
+    lost: f64,
+    spurious: f64,
+    /// Rounds since, that no trial was of.
+    rounds: u32,
 }
 
 /// The window, in datagrams, and the round that is under way.
@@ -135,6 +147,7 @@ pub(super) struct Window {
     full: f64,
     losses: Losses,
     trial: Option<Trial>,
+    cut: Option<Cut>,
     /// How much delays differed in the last rounds, in seconds.
     spreads: [f64; ROUNDS],
     /// Datagrams in flight at the beginning of the round, and at most since.
@@ -158,6 +171,7 @@ impl Window {
             full: 0.0,
             losses,
             trial: None,
+            cut: None,
             spreads: [f64::INFINITY; ROUNDS],
             began_with: in_flight,
             most: in_flight,
@@ -233,16 +247,17 @@ impl Window {
     /// A datagram that was taken for lost has arrived. Where the window was cut for such, it is what it was.
     pub(super) fn on_spurious(&mut self) {
         self.losses.on_spurious();
-        let Some(trial) = &mut self.trial else { return };
-        trial.spurious += 1.0;
-        if 2.0 * trial.spurious < trial.lost {
+        let Some(cut) = &mut self.cut else { return };
+        cut.spurious += 1.0;
+        if 2.0 * cut.spurious < cut.lost {
             return;
         }
-        let Trial { size, had_met_queue, growth, .. } = *trial;
+        let Cut { size, max_queue, had_met_queue, growth, .. } = *cut;
         self.set_size(self.size.max(size));
         (self.full, self.has_met_queue, self.growth) = (0.0, had_met_queue, growth);
+        self.max_queue = self.max_queue.max(max_queue);
         self.losses.begin();
-        self.trial = None;
+        (self.trial, self.cut) = (None, None);
     }
 
     /// Whether a round is over in which this number of datagrams had a fate.
@@ -274,6 +289,11 @@ impl Window {
     /// next.
     pub(super) fn judge(&mut self, seen: &Seen, trip: f64, in_flight: u64) {
         let is_stale = core::mem::take(&mut self.is_stale);
+        let is_trial = self.trial.is_some();
+        if let Some(cut) = self.cut.as_mut().filter(|_| !is_trial) {
+            cut.rounds += 1;
+        }
+        self.cut = self.cut.filter(|cut| cut.rounds <= LATE_ROUNDS);
         if !is_stale && seen.queue.is_finite() && seen.acked > 0 {
             let next = self.next(seen, trip);
             let passed = seen.acked as f64 / (1.0 - self.losses.usual().min(MAX_USUAL));
@@ -295,6 +315,7 @@ impl Window {
         let wanted = target(each);
         let target = wanted.min(self.max_queue) + jitter / 2.0;
         self.max_queue *= 1.0 + REGROWTH * (trip + seen.queue);
+        let max_queue = self.max_queue;
         let excess = self.losses.excess(seen, self.trial.is_some());
         let is_first = !self.has_met_queue && excess.is_none();
         let first = if is_first { (trip / 8.0).clamp(FIRST_QUEUE.0, FIRST_QUEUE.1) } else { 0.0 };
@@ -307,7 +328,9 @@ impl Window {
                     self.max_queue = OF_FULL * longest;
                 }
                 let is_plain = seen.queue >= NO_QUEUE * (wanted + jitter / 2.0);
-                self.cut(excess, seen, trip, target.min(self.max_queue), is_plain)
+                let size = self.cut(excess, seen, trip, target.min(self.max_queue), is_plain);
+                self.cut = self.cut.map(|cut| Cut { max_queue, ..cut });
+                size
             }
             (None, None) if is_queued => self.follow(seen, trip, target),
             (None, None) => self.grow(seen),
@@ -335,17 +358,16 @@ impl Window {
         let filled = used.min(began) * (1.0 - share);
         let passed = (used * (1.0 - excess)).min(filled.max(MAX_CUT * used));
         let passed = passed * (trip + target.min(seen.queue)) / (trip + seen.queue);
-        let trial = Trial {
+        let trial = Trial { size: used, passed, excess, tries: 1, met: (0.0, 0.0) };
+        self.cut = Some(Cut {
             size: used,
-            passed,
-            excess,
-            tries: 1,
-            met: (0.0, 0.0),
-            spurious: 0.0,
-            lost: self.losses.recent_lost(),
+            max_queue: self.max_queue,
             had_met_queue: self.has_met_queue,
             growth: self.growth,
-        };
+            lost: self.losses.recent_lost(),
+            spurious: 0.0,
+            rounds: 0,
+        });
         self.trial = (!is_plain).then_some(trial);
         (self.has_met_queue, self.growth) = (true, MIN_GROWTH);
         (self.is_stale, self.full) = (true, used);

@@ -13,7 +13,7 @@ use super::super::super::units::Rate;
 use super::*;
 use crate::Instant;
 use crate::bulk::{NewBlock, SenderConfig};
-use crate::transit::{AckFrame, ArrivalsFrame, ChunkAt, KEPT, Outgoing};
+use crate::transit::{AckFrame, ArrivalsFrame, ChunkAt, KEPT, Outgoing, PathId, Timing};
 use crate::urgency::Urgency;
 
 const CONFIG: SenderConfig = SenderConfig {
@@ -64,6 +64,8 @@ struct Line {
     clock: Instant,
     sender: Sender,
     ledger: Ledger,
+    timing: Timing,
+    path: PathState,
     blocks: u32,
     acked: Vec<u64>,
     checked: usize,
@@ -73,17 +75,20 @@ impl Line {
     fn new(known: Option<u32>) -> Self {
         let known = Known { rate: known.map(Rate::from_kbps), ..Known::NOTHING };
         let now = Instant::from_millis(1);
-        let mut sender = Sender::new(now, CONFIG, known);
-        sender.set_rtt(Duration::from_millis(40));
+        let id = PathId::FIRST;
+        let mut path = PathState::new(now, id, 0, CONFIG.min_rate_bps, known);
+        let mut sender = Sender::new(now, CONFIG, &mut path);
+        sender.set_rtt(&mut path, Duration::from_millis(40));
         let (clock, ledger) = (Instant::from_millis(70_000), Ledger::new());
-        Self { now, clock, sender, ledger, blocks: 0, acked: Vec::new(), checked: 0 }
+        let timing = Timing::new(id);
+        Self { now, clock, sender, ledger, timing, path, blocks: 0, acked: Vec::new(), checked: 0 }
     }
 
     fn act(&mut self, step: Step) {
         match step {
             Step::Send { micros } => {
                 self.now = self.now + Duration::from_micros(micros);
-                self.sender.handle_timeout(self.now, &mut self.ledger);
+                self.sender.handle_timeout(&mut self.path, self.now, &mut self.ledger);
                 self.settle();
                 self.send();
             }
@@ -106,15 +111,15 @@ impl Line {
 
     fn send(&mut self) {
         for _ in 0..200 {
-            let chosen = self.sender.poll_slice(self.now, &self.ledger, 1_100);
+            let chosen = self.sender.poll_slice(&mut self.path, self.now, &self.ledger, 1_100);
             let Some(chosen) = chosen else { return };
             let (wire_bytes, slice) = (chosen.data.len() + 92, Some((chosen.at, chosen.symbol)));
             let number = self.ledger.next_number();
-            let modelled = self.sender.on_sent(self.now, number, wire_bytes, slice);
+            let modelled = self.sender.on_sent(&mut self.path, self.now, number, wire_bytes, slice);
             let (is_ack_eliciting, is_marked) = (true, false);
             let outgoing =
                 Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, modelled };
-            self.ledger.on_sent(self.now, outgoing);
+            self.ledger.on_sent(self.now, &mut self.timing, outgoing);
         }
     }
 
@@ -126,32 +131,34 @@ impl Line {
             self.clock = self.clock + Duration::from_micros(apart);
             let ack = AckFrame::new(number, Duration::ZERO, 0);
             let mut walk = self.ledger.begin_ack(&ack).unwrap();
-            while let Some(acked) = self.ledger.poll_acked(self.now, &mut walk) {
-                self.sender.on_acked(self.now, &acked);
+            while let Some(acked) = self.ledger.poll_acked(self.now, &mut self.timing, &mut walk) {
+                self.sender.on_acked(&mut self.path, self.now, &acked);
             }
-            self.ledger.end_ack(&walk);
+            self.ledger.end_ack(&mut self.timing, &walk);
             self.acked.push(number);
             arrivals = Some(ArrivalsFrame::new(number, self.clock));
         }
-        self.sender.end_ack(self.now, &self.ledger);
+        let reordering = self.timing.reordering();
+        self.sender.end_ack(&mut self.path, self.now, &self.ledger, reordering);
         if let Some(arrivals) = arrivals {
-            self.sender.on_arrivals(&arrivals, &self.ledger);
+            self.sender.on_arrivals(&mut self.path, &arrivals, &self.ledger);
         }
     }
 
     fn settle(&mut self) {
-        self.sender.begin_settling(&mut self.ledger);
-        while let Some(settled) = self.ledger.poll_fate(|datagram| self.sender.lost_as(datagram)) {
-            self.sender.on_settled(&settled);
+        let Self { sender, ledger, timing, path, .. } = self;
+        sender.begin_settling(path, ledger);
+        while let Some(settled) = ledger.poll_fate(timing, |datagram| path.lost_as(datagram)) {
+            sender.on_settled(path, &settled);
         }
         // Only feedback makes a replay.
         let was_stale = self.sender.is_stale;
-        self.sender.end_settling(&mut self.ledger);
+        self.sender.end_settling(&mut self.path, &mut self.ledger);
         if was_stale && !self.sender.is_stale {
             self.check();
             self.checked += 1;
         }
-        while self.ledger.poll_lost(self.now).is_some() {}
+        while self.ledger.poll_lost(self.now, &mut self.timing).is_some() {}
         self.ledger.trim(KEPT);
         self.sender.check_invariants();
         self.ledger.check_invariants();
@@ -166,8 +173,8 @@ impl Line {
 
     /// Compares with a plain replay.
     fn check(&self) {
-        let below = self.sender.model_believed_below();
-        let (mut bottleneck, mut ledger) = (self.sender.bottleneck.clone(), self.ledger.clone());
+        let below = self.sender.model_believed_below(&self.path);
+        let (mut bottleneck, mut ledger) = (self.path.bottleneck.clone(), self.ledger.clone());
         let mut expected: Vec<(u64, ChunkAt)> = Vec::new();
         bottleneck.replay_in_flight(&mut ledger, |datagram, passes| {
             let is_expected = passes || datagram.number >= below;
@@ -179,7 +186,7 @@ impl Line {
             assert_eq!(chunk.in_flight() as usize, expected.iter().filter(counts).count());
         }
         // What is replayed little by little is known once the replay has come to an end.
-        let mut rest = self.sender.bottleneck.clone();
+        let mut rest = self.path.bottleneck.clone();
         let in_flight = self.ledger.next_number() as usize;
         rest.replay_some(&self.ledger, in_flight + 1);
         rest.replay_some(&self.ledger, in_flight + 1);

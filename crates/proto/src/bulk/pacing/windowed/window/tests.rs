@@ -76,6 +76,24 @@ fn a_cut_for_what_was_late_is_undone() {
     assert_eq!(path.window.size(), before);
 }
 
+/// So it is beside a queue, where no trial follows the cut; but not for long: then other losses are late.
+#[test]
+fn a_cut_beside_a_queue_for_what_was_late_is_undone() {
+    let after = |rounds: u64| {
+        let mut path = Path::new(40.0, f64::INFINITY, 0.0);
+        path.round();
+        let lossy = Seen { acked: 20, lost: 20, runs: 20, queue: 0.03, spread: 0.0 };
+        let before = path.window.size();
+        path.window.judge(&lossy, 0.05, 40);
+        assert!(!path.window.is_tried() && path.window.size() < 0.75 * before);
+        let calm = Seen { acked: 20, queue: 0.03, ..Seen::NOTHING };
+        (0..rounds).for_each(|_| path.window.judge(&calm, 0.05, 20));
+        (0..10).for_each(|_| path.window.on_spurious());
+        path.window.size() >= before
+    };
+    assert!(after(0) && after(1) && !after(4));
+}
+
 #[test]
 fn it_grows_only_for_those_that_wait_and_by_what_arrives() {
     let mut path = Path::new(20.0, f64::INFINITY, 0.0);
