@@ -95,7 +95,7 @@ def scenarios():
     others = Scenario("losses that meet others' queue", 50, 1_000.0, 0.05)
     yield others.run(20, jitter=lambda n: 0.003, dropped=lambda n: 0 if n % 3 == 2 else 10)
     held = Scenario("a pace holds it back", 20, 1_000.0, 0.05)
-    for is_short in (False, False, False, True, True, False):
+    for is_short in (False, False, False, False, True, True, False):
         held.judge(16, 0, 0, 0.0, is_short=is_short)
     yield held.judge(16, 0, 0, 0.004, is_short=False).judge(16, 0, 0, math.inf)
     undone = Scenario("late, not lost", 40, 1_000.0, 0.05).run(1)
