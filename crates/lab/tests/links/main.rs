@@ -8,6 +8,7 @@ mod disorder;
 mod grid;
 mod harm;
 mod jitter;
+mod model;
 mod odd_links;
 mod random;
 mod recorded;

@@ -6,6 +6,7 @@ use crate::copy::edit;
 const BLIND: &str = "crates/proto/src/bulk/pacing/blind.rs";
 const BOTTLENECK: &str = "crates/proto/src/bulk/bottleneck.rs";
 const FINDER: &str = "crates/proto/src/bulk/rate_finder.rs";
+const PATH: &str = "crates/proto/src/bulk/path.rs";
 const PACING: &str = "crates/proto/src/bulk/pacing/mod.rs";
 const SENDER: &str = "crates/proto/src/bulk/sender.rs";
 const TRAINS: &str = "crates/proto/src/bulk/trains.rs";
@@ -15,7 +16,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "request-hint",
         without: "the copies of the request give no first rate",
         edits: &[edit(
-            "crates/proto/src/bulk/sender/told.rs",
+            PATH,
             "        self.pacing.set_hint(rate);\n",
             "        if $off {\n            return;\n        }\n        self.pacing.set_hint(rate);\n",
         )],
@@ -48,8 +49,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "where trains fail, a rate goes on to depend on them",
         edits: &[edit(
             SENDER,
-            "if is_alone && self.acked > TRAINLESS_AFTER",
-            "if !$off && is_alone && self.acked > TRAINLESS_AFTER",
+            "if is_alone && path.acked > TRAINLESS_AFTER",
+            "if !$off && is_alone && path.acked > TRAINLESS_AFTER",
         )],
     },
     Mechanism {
@@ -107,16 +108,16 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "ECN's marks change nothing",
         edits: &[edit(
             SENDER,
-            "        self.pacing.on_congestion_mark(self.now, number);",
+            "        path.pacing.on_congestion_mark(self.now, number);",
             "        if $off {\n            return;\n        }\n        \
-             self.pacing.on_congestion_mark(self.now, number);",
+             path.pacing.on_congestion_mark(self.now, number);",
         )],
     },
     Mechanism {
         name: "known",
         without: "nothing is known of a path from other connections or before",
         edits: &[edit(
-            SENDER,
+            PATH,
             "        let (floor, is_own) =",
             "        let known = if $off { Known::NOTHING } else { known };\n        \
              let (floor, is_own) =",
@@ -126,7 +127,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "recalled",
         without: "a rate of an earlier connection is believed at once",
         edits: &[edit(
-            SENDER,
+            PATH,
             "recalled: (!is_own && known.rate.is_some())",
             "recalled: (!is_own && known.rate.is_some() && !$off)",
         )],
@@ -170,8 +171,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "disordered arrivals are measured like ordered ones",
         edits: &[edit(
             "crates/proto/src/bulk/samples.rs",
-            "        self.is_overtaken || self.is_bunched\n",
-            "        !$off && (self.is_overtaken || self.is_bunched)\n",
+            "        self.is_overtaken() || self.clock - self.bunched_at < BASE_LIFETIME\n",
+            "        !$off && (self.is_overtaken() || self.clock - self.bunched_at < BASE_LIFETIME)\n",
         )],
     },
     Mechanism {
@@ -214,8 +215,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a short path is like any other",
         edits: &[edit(
             "crates/proto/src/bulk/sender/timing.rs",
-            "let is_near = self.silence.rtt_span() < NEAR;",
-            "let is_near = self.silence.rtt_span() < NEAR && !$off;",
+            "let is_near = path.rtt_span < NEAR;",
+            "let is_near = path.rtt_span < NEAR && !$off;",
         )],
     },
     Mechanism {

@@ -105,8 +105,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "what the model expects to be dropped does not hold the next back",
         edits: &[edit(
             SENDER,
-            "        if !passes && self.pacing.is_modelled() {",
-            "        if !passes && self.pacing.is_modelled() && !$off {",
+            "        if !passes && path.pacing.is_modelled() {",
+            "        if !passes && path.pacing.is_modelled() && !$off {",
         )],
     },
     Mechanism {
@@ -228,9 +228,9 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "reordering",
         without: "what another has overtaken is always lost at once",
         edits: &[edit(
-            "crates/proto/src/transit/ledger/ack_walk.rs",
-            "        self.reordering = self.reordering.max(overtaken);",
-            "        if !$off {\n            self.reordering = self.reordering.max(overtaken);\n        }",
+            "crates/proto/src/transit/timing.rs",
+            "        self.reordering.learn(self.next_like(overtaken));",
+            "        if !$off {\n            self.reordering.learn(self.next_like(overtaken));\n        }",
         )],
     },
     Mechanism {

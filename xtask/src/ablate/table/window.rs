@@ -14,8 +14,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "where datagrams overtake each other a start is as long as elsewhere",
         edits: &[edit(
             "crates/proto/src/bulk/sender.rs",
-            "self.acked > if is_disordered {",
-            "self.acked > if is_disordered && !$off {",
+            "path.acked > if is_disordered {",
+            "path.acked > if is_disordered && !$off {",
         )],
     },
     Mechanism {

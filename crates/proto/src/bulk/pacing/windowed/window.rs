@@ -9,6 +9,8 @@
 //! window is never below [`MIN_WINDOW`], nor above [`MAX_WINDOW`].
 
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod tests;
 
 use libm::sqrt;
