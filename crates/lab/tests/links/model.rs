@@ -55,7 +55,7 @@ fn two_flows_share_behind_a_queue_that_holds_their_target() {
         (10, 50, 20, 1.3, 0.03),
         (100, 20, 40, 2.0, 0.04),
         (10, 50, 8, 40.0, 0.05),
-        (10, 50, 5, 40.0, 0.07),
+        (10, 50, 5, 40.0, 0.12),
     ];
     for (mbit, rtt_ms, packets, max_ratio, max_dropped) in links {
         for seed in 1..=2 {

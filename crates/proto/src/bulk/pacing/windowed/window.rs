@@ -32,7 +32,8 @@ const NO_QUEUE: f64 = 0.5;
 const FIRST_QUEUE: (f64, f64) = (0.004, 0.016);
 
 /// How far the window goes in a round toward the target; beyond twice of it all the way. It grows toward it
-/// by [`ADDED`] datagrams at most: that is the same for all flows, and shares become equal (AIMD).
+/// by [`ADDED`] datagrams at most, and shrinks by as many at least for each target that the queue is too
+/// long: that is the same for all flows, and shares become equal (AIMD).
 const GAIN: f64 = 0.5;
 const ADDED: f64 = 4.0;
 
