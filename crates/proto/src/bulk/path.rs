@@ -28,7 +28,7 @@ pub(crate) struct PathState {
     pub(super) rtt: Duration,
     /// The same, for those who ask with each datagram: to convert it takes divisions.
     pub(super) rtt_span: Span,
-    /// Datagrams overtake others that were sent so much earlier.
+    /// How much earlier datagrams were sent that others have overtaken.
     pub(super) disorder: Span,
     pub(super) bottleneck: Bottleneck,
     pub(super) loss: LossEstimate,

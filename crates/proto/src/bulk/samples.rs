@@ -52,7 +52,7 @@ impl BaseDelay {
         self.now = self.now.min(delay);
     }
 
-    /// Datagrams take so much longer without any queue: they are larger, or the path is longer.
+    /// Datagrams take longer by this, without any queue: they are larger, or the path is longer.
     pub(crate) fn shift(&mut self, longer: Span) {
         (self.now, self.before) = (self.now + longer, self.before + longer);
     }
@@ -234,7 +234,7 @@ impl Samples {
         self.least_delay
     }
 
-    /// The path has become longer by so much.
+    /// The path has become longer by this.
     pub(crate) fn on_longer(&mut self, by: Span) {
         self.base.shift(by);
     }

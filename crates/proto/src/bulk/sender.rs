@@ -4,7 +4,7 @@
 //! Blocks come from `outgoing`, which announces them and hears how far they are. The sender connects the
 //! parts. It passes the fates of datagrams and the reported arrival times to what belongs to the path that
 //! they went ([`PathState`]): the model of the bottleneck, the loss estimate and the pacing, which decide
-//! about the next slice. The path is the caller's, who hands in the one to send on. The invariant: a slice is
+//! about the next slice. The caller hands in the path to send on. The invariant: a slice is
 //! returned only if it may be sent now.
 
 mod fates;

@@ -28,17 +28,17 @@ impl Reordering {
         Self { longest: 0, before: 0, recoveries: 0, recovered: 0 }
     }
 
-    /// For so long an overtaken datagram is waited for.
+    /// How long an overtaken datagram is waited for.
     pub(super) fn get(&self) -> Duration {
         Duration::from_micros(self.longest.max(self.before).into())
     }
 
-    /// A datagram that counted as lost has arrived, overtaken by so much.
+    /// A datagram that counted as lost has arrived, overtaken by this.
     pub(super) fn learn(&mut self, overtaken: Duration) {
         self.longest = self.longest.max(micros(overtaken));
     }
 
-    /// One that was waited for has arrived, overtaken by so much: it goes on.
+    /// One that was waited for has arrived, overtaken by this: the path still reorders.
     pub(super) fn on_waited_for(&mut self, overtaken: Duration) {
         self.longest = self.longest.max(micros(overtaken).min(self.before));
     }

@@ -89,7 +89,7 @@ impl Timing {
         self.reordering.get()
     }
 
-    /// A datagram that counted as lost has arrived after one that was sent so much later.
+    /// A datagram that counted as lost has arrived after one that was sent later, by this.
     pub(super) fn on_spurious(&mut self, overtaken: Duration) {
         self.reordering.learn(self.next_like(overtaken));
     }

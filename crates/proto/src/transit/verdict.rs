@@ -1,8 +1,9 @@
 //! The verdict of loss: one pure function for all that waits for a datagram (RFC 9002, 6.1; RFC 8985, 6.2).
 //!
-//! Who asks differs in patience only. Any other slice can replace a slice, and a late ack corrects the count,
-//! so one later datagram is enough for it. A packet is reported as lost once, and a message is sent again, so
-//! these wait as RFC 9002 says. Both wait as long as datagrams of the path were seen to overtake each other.
+//! Callers differ in their patience only. Any other slice can replace a slice, and a late ack corrects the
+//! count, so one later datagram is enough for it. A packet is reported as lost once, and a message is sent
+//! again, so these wait as RFC 9002 says. Both wait as long as datagrams of the path were seen to overtake
+//! each other.
 
 use core::time::Duration;
 

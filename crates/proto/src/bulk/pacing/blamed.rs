@@ -13,7 +13,7 @@ pub(super) struct Blamed {
 }
 
 impl Blamed {
-    /// So many were lost of datagrams below this number.
+    /// The number of losses among datagrams below this number.
     pub(super) const fn new(below: u64, lost: f64) -> Self {
         Self { below, lost, spurious: 0.0 }
     }

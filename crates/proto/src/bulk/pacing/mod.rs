@@ -63,7 +63,7 @@ pub(crate) struct Pacing {
     is_least: bool,
     /// The base delay of full datagrams, and how large these are at least.
     base: BaseDelay,
-    /// By how much it has just risen.
+    /// The last rise of it.
     rise: Option<Span>,
     full: Bytes,
     /// The number after the last datagram sent, and when that was on a near path: there a law that begins

@@ -70,7 +70,7 @@ impl Sending {
         self.sender.begin_path(&mut self.path);
     }
 
-    /// A slice of a chunk is sent with so many bytes.
+    /// A slice of a chunk is sent with this many bytes.
     fn send(&mut self, now: Instant, wire_bytes: usize, slice: (ChunkAt, Symbol)) -> u64 {
         let (number, slice) = (self.ledger.next_number(), Some(slice));
         let modelled = self.sender.on_sent(&mut self.path, now, number, wire_bytes, slice);

@@ -62,7 +62,7 @@ impl Left {
 pub(super) enum Found {
     /// Others fill the queue: the window to go on with.
     Others(f64),
-    /// The path has become longer by so many seconds: the window to go on with.
+    /// The path has become longer by this many seconds. Returns the window to go on with.
     Longer(f64, f64),
 }
 

@@ -59,7 +59,7 @@ const TRIAL_PART: f64 = 0.9;
 /// drops nothing.
 const EMPTY: f64 = 0.000_5;
 
-/// A cut may be taken back for so many rounds: what is late is seldom later.
+/// A cut may be taken back for this many rounds: a late datagram is seldom later.
 const LATE_ROUNDS: u32 = 2;
 
 /// An excess above this is believed after [`TRIES`] trials, each at half of the window of the one before.
