@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 const LINK_PATIENCE: f64 = 60.0;
 const CROWD_PATIENCE: f64 = 90.0;
 
-/// A run that takes so many times as long as the one with everything on hangs.
+/// A run hangs that takes this many times as long as the one with everything on.
 const HANGS: u32 = 20;
 
 /// Random links and crowds.

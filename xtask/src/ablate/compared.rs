@@ -3,14 +3,15 @@
 use super::battery::{Cell, Cells};
 use super::paired::{Mean, quantile};
 
-/// What is beyond so many standard errors is no chance. Of some hundred numbers a few are beyond two of them
+/// A difference beyond this many standard errors is no chance.
+/// Of some hundred numbers a few are beyond two of them
 /// by chance.
 const ERRORS: f64 = 3.0;
 
 /// Less is of no use to anybody: percent, and points.
 const LEAST: f64 = 0.2;
 
-/// A cell has changed that takes so much longer or shorter.
+/// A cell has changed that takes longer or shorter by this part.
 const CHANGED: f64 = 0.05;
 
 /// Cells by what they are called in a table.

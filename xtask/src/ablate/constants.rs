@@ -135,7 +135,7 @@ impl<'a> Source<'a> {
     fn read_import(&mut self, at: usize, module: &str, parent: &str) {
         let end = self.tokens[at..].iter().position(|token| token.text == ";");
         let tokens = &self.tokens[at..at + end.unwrap_or(0)];
-        // Before each brace the last module of the path so far.
+        // Before each brace the last module of the path up to it.
         let (mut path, mut before) = (String::new(), Vec::new());
         let mut imported = Vec::new();
         for token in tokens {

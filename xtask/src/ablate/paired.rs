@@ -27,7 +27,7 @@ impl Mean {
         }
     }
 
-    /// Whether it is more than so many standard errors from nothing, and there are enough to say so.
+    /// Whether it is more than this many standard errors from nothing, and there are enough cells to say so.
     pub(super) fn is_beyond(&self, errors: f64, least: f64) -> bool {
         self.count >= MIN_COUNT && self.mean.abs() > errors * self.error && self.mean.abs() >= least
     }

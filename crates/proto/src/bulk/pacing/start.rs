@@ -190,7 +190,7 @@ mod tests {
         );
     }
 
-    /// Half of all datagrams are lost on few links, and a third is no flood.
+    /// A link that loses half, each other datagram, is not yet taken for a flooded one.
     #[test]
     fn a_lossy_link_keeps_its_rate() {
         let known = Rate::from_kbps(100_000);
