@@ -46,8 +46,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a start that loses most goes on at the rate of the link",
         edits: &[edit(
             START,
-            "        if is_flooded {\n            self.set_pace",
-            "        if is_flooded && !$off {\n            self.set_pace",
+            "        if is_flooded && !self.is_bounded {",
+            "        if is_flooded && !self.is_bounded && !$off {",
         )],
     },
     Mechanism {

@@ -105,7 +105,7 @@ impl Start {
             self.crowded = Some((arrived, is_squeezed));
         }
         let is_free = !is_queued && kept >= CROWDED && fates >= RAISED_AFTER;
-        if is_flooded {
+        if is_flooded && !self.is_bounded {
             self.set_pace(arrived);
         } else if self.is_bounded && is_free {
             self.set_pace((RAISE * self.flow.rate()).min(known));
@@ -188,6 +188,18 @@ mod tests {
             "as in a slow start: {}",
             part(&start)
         );
+    }
+
+    /// What is lost at a lower pace, too, is the link's own: with a bound after each round a link that loses
+    /// seven of ten was at the floor after a few.
+    #[test]
+    fn a_start_is_bounded_once() {
+        let known = Rate::from_kbps(100_000);
+        let mut start = Start::new(Flow::new(known, Rate::MIN, 20), 20);
+        arrive(&mut start, 20..400, 10);
+        arrive(&mut start, 400..4_000, 100);
+        let part = start.flow.pace() / known;
+        assert!((part - 0.1).abs() < 0.02, "{part}");
     }
 
     /// A link that loses half, each other datagram, is not yet taken for a flooded one.
