@@ -27,8 +27,13 @@ impl Link {
     fn draw(&mut self, now: u64, loss: u8) -> Option<(u64, usize)> {
         self.carried += 1;
         let draw = self.draws[self.carried * 7 % self.draws.len()];
-        // Spread, so that few draws are no rhythm in which each datagram that arrives has its ack lost.
-        let spread = (self.carried as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0];
+        // Spread, so that few draws are no rhythm in which each datagram that arrives has its ack lost. The
+        // factor alone is one of 13 and 21 datagrams (SplitMix64 mixes what it multiplies).
+        let mut spread = (self.carried as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for (shift, factor) in [(30, 0xbf58_476d_1ce4_e5b9_u64), (27, 0x94d0_49bb_1331_11eb)] {
+            spread = (spread ^ (spread >> shift)).wrapping_mul(factor);
+        }
+        let spread = (spread ^ (spread >> 31)).to_be_bytes()[0];
         let draw = draw.wrapping_mul(29).wrapping_add(spread);
         (draw >= loss).then(|| (now + 5 + u64::from(draw % 56), self.carried))
     }
