@@ -225,6 +225,7 @@ impl PathState {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pacing::Queue;
     use super::*;
     use crate::transit::{AckFrame, Ledger, Modelled, Outgoing, Timing};
 
@@ -255,7 +256,14 @@ mod tests {
                 slice: None,
                 modelled: Modelled::default(),
             };
-            self.ledger.on_sent(Instant::from_millis(number), &mut self.timing, outgoing);
+            let (now, queue) = (Instant::from_millis(number), self.queue());
+            self.ledger.on_sent(now, &mut self.timing, outgoing);
+            self.path.pacing.on_sent(now, number, FULL_PACKET, &queue);
+        }
+
+        fn queue(&self) -> Queue {
+            let rtt = Span::from_millis(50);
+            Queue::new(&self.path.bottleneck, rtt, FULL_PACKET, false, Span::ZERO)
         }
 
         /// These are acknowledged, and what others overtook is lost.
@@ -311,16 +319,27 @@ mod tests {
         assert!((line.lost() - 10.0).abs() < 1.0, "{}", line.lost());
     }
 
+    /// Four of the first eight count as lost, and the guess is reduced; then they arrive.
+    #[test]
+    fn what_was_late_does_not_reduce_a_guess() {
+        let mut line = Line::new(None, 16);
+        let guess = |line: &Line| line.path.pacing.asks(&line.queue());
+        let first = guess(&line);
+        line.ack(4..=7);
+        assert!(guess(&line) < first);
+        line.ack(0..=3);
+        assert_eq!(guess(&line), first);
+    }
+
     /// What was on another path, or before this one was measured, changes nothing.
     #[test]
     fn only_datagrams_of_the_path_count() {
         let mut line = Line::new(Some(Rate::from_kbps(10_000)), 100);
         let old = line.path.known();
-        line.path = PathState::new(Instant::ZERO, ID.next(), 0, 0, Known::NOTHING);
+        line.path = PathState::new(Instant::ZERO, ID.next(), 0, 0, old);
         line.ack(50..=99);
         line.ack(0..=9);
-        assert_eq!((line.path.known().loss, line.path.acked), (LossEstimate::new(), 0));
-        assert!(old.rate.is_some() && line.path.known().rate.is_none());
+        assert_eq!(line.path.known().loss, LossEstimate::new(), "sent on another path");
         line.path = PathState::new(Instant::ZERO, ID, 100, 0, old);
         line.ack(10..=49);
         assert_eq!(line.path.known().proven, Proven::NOTHING, "sent before it was measured");

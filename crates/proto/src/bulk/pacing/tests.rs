@@ -186,6 +186,36 @@ fn a_mark_of_the_rate_before_is_old_news() {
     assert!(flow.round.is_marked);
 }
 
+/// A train of 20 shows 10 Mbit/s, and behind it a guess has sent 180 datagrams at the same rate, of which one
+/// in ten arrives 8 ms after the other: that is what the start goes on at, and not the rate of the link.
+#[test]
+fn a_flight_on_a_guess_is_judged_once_there_is_a_rate() {
+    let mut pacing = Pacing::new(FLOOR, None);
+    let rtt = Span::from_millis(50);
+    pacing.set_in_flight((200, 200), rtt, Span::ZERO);
+    let mut train = queue();
+    train.is_train = true;
+    for number in 0..200 {
+        let queue = if number < 20 { &train } else { &queue() };
+        pacing.on_slice_sent(Instant::ZERO, PACKET, queue, Rate::INFINITY);
+        pacing.on_sent(Instant::ZERO, number, PACKET, queue);
+    }
+    pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
+    for number in 20..200_u16 {
+        let is_lost = !number.is_multiple_of(10);
+        pacing.on_settled(number.into(), is_lost, rtt);
+        if !is_lost {
+            let sent = f64::from(number) * (PACKET / REFERENCE);
+            let (passed, received) = (f64::from(number) * PACKET, f64::from(number / 10) * PACKET);
+            let (number, at) = (number.into(), sent + rtt);
+            let sample = Sample { number, bytes: PACKET, at, sent, delay: rtt, passed, received };
+            pacing.on_arrival(Instant::from_millis(200), &sample, rtt);
+        }
+    }
+    let pace = pacing.flow_mut().unwrap().pace() / REFERENCE;
+    assert!(pacing.is_modelled() && (0.05..0.2).contains(&pace), "{pace}");
+}
+
 #[test]
 fn each_law_applies_in_its_phase() {
     let mut pacing = Pacing::new(FLOOR, None);
