@@ -408,9 +408,9 @@ def test_a_player_that_has_vanished_is_no_error_at_the_end_of_a_with() -> None:
             assert found is not None, "nothing came in time"
             _, event = found
         link.cut()
-    assert server.connections() != []
-    with pytest.raises(haulier.TimeoutError):
-        server.finish(0)
+        assert server.connections() != []
+        with pytest.raises(haulier.TimeoutError):
+            server.finish(0)
     client.close()
 
 
