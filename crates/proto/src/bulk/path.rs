@@ -198,6 +198,9 @@ impl PathState {
 
     /// A full datagram has this size. A larger one takes longer at the bottleneck, which is no queue.
     pub(super) fn set_packet(&mut self, packet: Bytes) {
+        if packet == self.packet {
+            return;
+        }
         let longer =
             self.bottleneck.rate().map_or(Span::ZERO, |rate| (packet - self.packet) / rate);
         self.packet = packet;

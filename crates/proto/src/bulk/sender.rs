@@ -24,7 +24,7 @@ use super::reader::Reader;
 use super::silence::Silence;
 use super::tuning::near::is_fast;
 use super::tuning::rate_finder::{TRAIN_ABOVE, TRAINLESS_AFTER};
-use super::tuning::{TICK, flow};
+use super::tuning::{FULL_PACKET, TICK, flow};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 use crate::time::earliest;
@@ -68,6 +68,8 @@ pub(crate) struct Sender {
     now: Instant,
     /// The number after the last datagram sent.
     next_number: u64,
+    /// A full datagram by the cut of the newest chunk, UDP and IP included.
+    packet: Bytes,
     stats: SenderStats,
 }
 
@@ -95,6 +97,7 @@ impl Sender {
             has_failed: false,
             now,
             next_number: config.first_number,
+            packet: FULL_PACKET,
             stats: SenderStats::default(),
             config,
         };

@@ -32,7 +32,7 @@ impl Sender {
 
     /// From now on it is asked with this path. What is open keeps its cut.
     pub(crate) fn begin_path(&mut self, path: &mut PathState) {
-        self.follow_cut(path);
+        path.set_packet(self.packet);
         self.set_stale();
     }
 
@@ -41,7 +41,9 @@ impl Sender {
     /// [`on_black_hole`](Self::on_black_hole).
     pub(crate) fn set_slice_room(&mut self, path: &mut PathState, room: usize) {
         self.chunks.cutting.room = room;
-        self.follow_cut(path);
+        if !self.chunks.has_open() || self.path_packet() < self.packet {
+            self.follow_cut(path);
+        }
     }
 
     /// What the largest datagram with a slice takes on this path.
@@ -54,20 +56,17 @@ impl Sender {
     pub(super) fn cut_for_game(&mut self, path: &mut PathState) {
         let rate = path.pacing.rate(&self.queue(path));
         let is_long = |rate| self.path_packet() / rate > beside_game::MAX_SLICE;
-        let is_fine = self.config.urgency == Urgency::DuringPlay && rate.is_none_or(is_long);
-        if is_fine != self.chunks.cutting.is_fine {
-            self.chunks.cutting.is_fine = is_fine;
-            self.follow_cut(path);
-        }
+        self.chunks.cutting.is_fine =
+            self.config.urgency == Urgency::DuringPlay && rate.is_none_or(is_long);
+        self.follow_cut(path);
     }
 
-    /// What is counted in full datagrams follows how chunks are cut.
-    fn follow_cut(&self, path: &mut PathState) {
+    /// What is counted in full datagrams follows how chunks are cut, and not what the path is found to carry:
+    /// those that are open keep their cut. A law that waits for larger datagrams than are sent hears nothing.
+    fn follow_cut(&mut self, path: &mut PathState) {
         let is_fine = self.chunks.cutting.is_fine;
-        let packet = if is_fine { FULL_PACKET } else { self.path_packet() };
-        if packet != path.packet {
-            path.set_packet(packet);
-        }
+        self.packet = if is_fine { FULL_PACKET } else { self.path_packet() };
+        path.set_packet(self.packet);
     }
 
     /// The path no longer carries what it did, and [`set_slice_room`](Self::set_slice_room) has said what it

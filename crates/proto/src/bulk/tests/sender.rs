@@ -279,6 +279,25 @@ fn larger_datagrams_are_paced_alike() {
     }
 }
 
+/// A path is found to carry more while a chunk is open, which keeps its cut: what arrives of it is full for
+/// the laws. When larger ones were awaited at once, a start that had lost half of a first flight stayed at
+/// four tenths of the rate for all of a join.
+#[test]
+fn a_full_datagram_is_as_large_as_chunks_are_cut() {
+    let mut link = Link::new(20);
+    link.run(60, |_| false);
+    let Sending { sender, path, .. } = &mut link.sending;
+    sender.set_slice_room(path, 1_443);
+    let small = path.packet;
+    link.run(50, |_| false);
+    assert_eq!(link.sending.path.packet, small, "no chunk is cut anew");
+    link.run(400, |_| false);
+    assert!(link.sending.path.packet > small, "the next ones are cut larger");
+    let Sending { sender, path, .. } = &mut link.sending;
+    sender.set_slice_room(path, CONFIG.slice_room);
+    assert_eq!(path.packet, small, "what is too large is not sent any more");
+}
+
 /// Beside a game no slice takes longer than 5 ms at the rate that is known, if it can be cut smaller: at
 /// first, and at 7 Mbit/s those of 8934 bytes. Its packets wait behind it.
 #[test]
