@@ -210,8 +210,13 @@ impl Machine for Client {
 
 impl Host for Client {}
 
+/// What drivers configure on a system that does not split datagrams: larger ones are looked for.
+const MAX_DATAGRAM_BYTES: u16 = 1472;
+
 fn connection(bytes: u64) -> ConnectionConfig {
-    ConnectionConfig::default().with_max_block_bytes(bytes)
+    ConnectionConfig::default()
+        .with_max_block_bytes(bytes)
+        .with_max_datagram_bytes(MAX_DATAGRAM_BYTES)
 }
 
 fn token_key() -> TokenKey {

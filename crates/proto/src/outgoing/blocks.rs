@@ -384,6 +384,12 @@ impl OutgoingBlocks {
         self.waiting.is_empty() && self.announced.is_empty()
     }
 
+    /// Whether all that is left of its blocks is open.
+    pub(crate) fn is_at_end(&self) -> bool {
+        let has_more = self.sender.as_ref().is_some_and(|sender| sender.has_unopened());
+        !self.is_idle() && self.waiting.is_empty() && !has_more
+    }
+
     /// The chunk sender, while there are blocks.
     pub(crate) fn sender(&self) -> Option<&Sender> {
         self.sender.as_deref()

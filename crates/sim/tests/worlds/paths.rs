@@ -106,6 +106,19 @@ fn nothing_is_larger_than_both_ends_allow() {
     }
 }
 
+/// A probe on a thin way up holds up the acks of a block, and is of no use to one that is cut already.
+#[test]
+fn a_join_of_a_chunk_is_over_before_larger_datagrams_are_looked_for() {
+    let block = Block::new(1, Rng::new(SEED).bytes(256 << 10));
+    let mut line = Line::new(&link(), [9000; 2], SEED, &Script::default().sending(block, 1));
+    line.world.run_to(ms(120));
+    assert_eq!(line.world.host(line.client).app.received.len(), 0, "it is on its way");
+    assert_eq!(line.sizes(), [1200; 2]);
+    line.world.run_to(ms(1_000));
+    assert_eq!(line.world.host(line.client).app.received.len(), 1);
+    assert_eq!(line.sizes(), [8972; 2]);
+}
+
 /// [H-5.6b] The path shrinks while a block and a game's packets are on the way.
 #[test]
 fn a_path_that_shrinks_is_a_black_hole_and_the_connection_goes_on() {
@@ -116,7 +129,7 @@ fn a_path_that_shrinks_is_a_black_hole_and_the_connection_goes_on() {
         let script = game(1224).sending(block, 6);
         let mut line = Line::new(&link().with_mtu(mtu), [9000; 2], SEED, &script);
         line.world.run_to(ms(4_900));
-        assert_eq!(line.sizes(), [1472; 2]);
+        assert_eq!(line.sizes(), [1472, 1200], "the way up has acks to carry");
         line.world.run_to(ms(20_000));
         let [server, _] = line.stats();
         println!("{shrunk}: {server:?}");

@@ -159,6 +159,9 @@ impl Pacing {
 
     /// The size of a full datagram, which takes so much longer than before.
     pub(crate) fn set_packet(&mut self, packet: Bytes, longer: Span) {
+        if let Law::Windowed(law) = &mut self.law {
+            law.set_packet((self.full + NEARLY_FULL) / packet);
+        }
         self.full = packet - NEARLY_FULL;
         self.base.shift(longer);
     }

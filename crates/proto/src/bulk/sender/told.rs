@@ -157,6 +157,11 @@ impl Sender {
         self.chunks.credit.on_used();
     }
 
+    /// Whether there are chunks to open.
+    pub(crate) fn has_unopened(&self) -> bool {
+        self.chunks.has_unopened()
+    }
+
     /// Whether there are chunks to open, but no credit for them.
     pub(crate) fn is_held_back(&self) -> bool {
         self.chunks.is_held_back()

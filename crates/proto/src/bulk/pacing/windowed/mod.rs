@@ -149,6 +149,13 @@ impl Windowed {
         }
     }
 
+    /// As much as before is so many times as many datagrams.
+    pub(super) fn set_packet(&mut self, times: f64) {
+        self.window.scale(times);
+        self.passed.scale(times);
+        self.others.scale(times);
+    }
+
     /// Whether as much is in flight as may be.
     pub(super) fn is_full(&self) -> bool {
         !self.window.has_room(self.in_flight, self.slices, self.others.part())

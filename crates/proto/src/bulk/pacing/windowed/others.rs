@@ -114,6 +114,13 @@ impl Others {
         }
     }
 
+    /// Datagrams have another size: as much is so many times as many.
+    pub(super) fn scale(&mut self, times: f64) {
+        self.before *= times;
+        self.left.iter_mut().for_each(|left| left.used *= times);
+        self.cubic = self.cubic.map(|cubic| Cubic { full: times * cubic.full, ..cubic });
+    }
+
     /// The part of the window that may be used.
     pub(super) fn part(&self) -> f64 {
         self.drain.map_or(1.0, |drain| drain.part)

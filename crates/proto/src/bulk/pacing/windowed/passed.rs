@@ -38,6 +38,11 @@ impl Passed {
         self.rates[0] = self.rates[0].max(rate);
     }
 
+    /// Datagrams have another size: as much is so many times as many.
+    pub(super) fn scale(&mut self, times: f64) {
+        self.rates = self.rates.map(|rate| rate * times);
+    }
+
     /// A datagram that was sent then has arrived, each by its own clock.
     pub(super) fn on_arrival(&mut self, sent: Span, at: Span) {
         self.newest = (self.newest.0.max(sent), self.newest.1.max(at));

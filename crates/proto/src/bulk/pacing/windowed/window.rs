@@ -192,6 +192,15 @@ impl Window {
         self.size = size.clamp(MIN_WINDOW, MAX_WINDOW);
     }
 
+    /// Datagrams have another size: as much is so many times as many.
+    pub(super) fn scale(&mut self, times: f64) {
+        self.set_size(times * self.size);
+        self.full *= times;
+        self.trial =
+            self.trial.map(|it| Trial { size: times * it.size, passed: times * it.passed, ..it });
+        self.cut = self.cut.map(|it| Cut { size: times * it.size, ..it });
+    }
+
     /// The path holds this many datagrams, unless a queue was met.
     pub(super) fn raise(&mut self, size: f64) {
         if !self.has_met_queue {
