@@ -303,7 +303,7 @@ impl Sender {
             path.trains.restart();
         }
         let is_alone = self.config.urgency == Urgency::LoadScreen;
-        if is_alone && path.acked > TRAINLESS_AFTER && !path.trains.is_running() {
+        if is_alone && path.without_rate > TRAINLESS_AFTER && !path.trains.is_running() {
             path.bottleneck.do_without_trains();
         }
     }

@@ -323,7 +323,7 @@ pub(super) mod rate_finder {
     /// The minimum arrivals of a train that give a rate.
     pub(crate) const MIN_TRAIN: usize = 8;
 
-    /// Acknowledged slices after which the trains of a start have failed if there is no rate: a queue that
+    /// Datagrams with a fate after which the trains of a start have failed if there is no rate: a queue that
     /// holds few packets drops the rest of them.
     pub(crate) const TRAINLESS_AFTER: usize = 32;
 

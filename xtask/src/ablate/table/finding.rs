@@ -49,8 +49,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "where trains fail, a rate goes on to depend on them",
         edits: &[edit(
             SENDER,
-            "if is_alone && path.acked > TRAINLESS_AFTER",
-            "if !$off && is_alone && path.acked > TRAINLESS_AFTER",
+            "if is_alone && path.without_rate > TRAINLESS_AFTER",
+            "if !$off && is_alone && path.without_rate > TRAINLESS_AFTER",
         )],
     },
     Mechanism {

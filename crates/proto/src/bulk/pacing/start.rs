@@ -95,14 +95,13 @@ impl Start {
         let passed = self.flow.delivered().min(known);
         let arrived = self.flow.arrived().max(kept * passed).min(known);
         let is_queued = round.min_delay > target(known);
-        let is_squeezed = is_queued && arrived < CROWDED * known;
         let is_flooded = fates >= MIN_FATES && kept < CROWDED * CROWDED;
-        // One that loses much on its own is not squeezed for that.
-        let is_sure = is_queued && passed < CROWDED * known;
-        self.squeezed = if is_sure { self.squeezed + 1 } else { 0 };
+        // A link that loses much on its own is not squeezed for that, and one round may be jitter.
+        let is_squeezed = is_queued && passed < CROWDED * known;
+        self.squeezed = if is_squeezed { self.squeezed + 1 } else { 0 };
         self.is_alone &= !(is_queued && passed < ALONE * known);
-        if is_squeezed || is_flooded {
-            self.crowded = Some((arrived, is_squeezed));
+        if self.is_crowded() || is_flooded {
+            self.crowded = Some((arrived, is_queued && arrived < CROWDED * known));
         }
         let is_free = !is_queued && kept >= CROWDED && fates >= RAISED_AFTER;
         if is_flooded && !self.is_bounded {
