@@ -5,9 +5,11 @@
 //! Ordinary averages need the spread of the jitter to be much less than the time of a train; the envelope
 //! needs only that some datagrams were not held up. What the others are above it is the doubt.
 //!
-//! The invariant: both ends of an [`Envelope`] are samples, the last newer and later than the first.
+//! The invariant: both ends of an [`Envelope`] are samples, the last newer than the first,
+//! and so much later that both are not of one bunch.
 
 use super::samples::Sample;
+use super::tuning::samples::TOGETHER;
 use super::units::{Bytes, Span};
 
 /// The longest stretch of samples that is looked at.
@@ -44,7 +46,7 @@ impl Envelope {
         let early = samples.partition_point(|sample| sample.passed <= third(1.0));
         let late = samples.partition_point(|sample| sample.passed < third(2.0));
         let (first, last) = (lowest(samples.get(..early)?)?, lowest(samples.get(late..)?)?);
-        if last.at <= first.at || last.passed <= first.passed {
+        if last.at - first.at < TOGETHER || last.passed <= first.passed {
             return None;
         }
         let slope = (last.at - first.at).0 / (last.passed - first.passed).0;

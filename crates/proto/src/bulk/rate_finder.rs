@@ -13,8 +13,8 @@ use super::tuning::FULL_PACKET;
 use super::tuning::near::{FASTER, is_fast};
 use super::tuning::rate_finder::{
     AT_ONCE, CLEAR, FOLLOWED, LONG_TRAIN, MAX_USUAL, MIN_DISORDERED, MIN_TRAIN, POLICED_AFTER,
-    PROVISIONAL, QUEUED, RATES, SHORT_TRAIN, SMALLER, SOON, SQUEEZED, SURE, TRAIN_ABOVE,
-    TRAIN_BELOW, TRAIN_SPAN, USED, WINDOW, WINDOW_ARRIVALS,
+    PROVISIONAL, QUEUED, RATES, SHORT_TRAIN, SMALLER, SQUEEZED, SURE, TRAIN_ABOVE, TRAIN_BELOW,
+    TRAIN_SPAN, USED, WINDOW, WINDOW_ARRIVALS,
 };
 use super::tuning::samples::{HELD_UP, TOGETHER, UNQUEUED};
 use super::tuning::upward::{SETTLED, STEP};
@@ -169,9 +169,11 @@ impl RateFinder {
             if end >= new {
                 self.measure_batch(samples, end);
             }
-            let is_fast = self.is_near && self.rate.is_some_and(|rate| is_fast(rate, self.packet));
+            // What a fast link passes in a tick arrives at once, too.
+            let is_known_fast = self.rate.is_some_and(|rate| is_fast(rate, self.packet));
+            let is_fast = self.is_near && is_known_fast;
             let Some(train) = Train::ending(samples, end, min, is_fast) else { continue };
-            let waits = train.is_at_once && !self.is_near;
+            let waits = train.is_at_once && !self.is_near && !is_known_fast;
             if !if waits { is_followed(all, end, new) } else { end >= new } {
                 continue;
             }
@@ -361,13 +363,12 @@ impl RateFinder {
     }
 }
 
-/// Whether the first to arrive apart from sample `end` and those with it is among the new ones, from `new`
-/// on, and was sent soon after: only then it shows whether the others were held up for a bunch.
+/// Whether what was sent next after sample `end` is among the new ones, from `new` on, and arrived about as much
+/// later as it was sent: else the train before it was held up for a bunch.
 fn is_followed(samples: &[Sample], end: usize, new: usize) -> bool {
-    let Some(last) = samples.get(end) else { return false };
-    let mut later = samples.iter().enumerate().skip(end + 1);
-    let next = later.find(|(_, next)| next.at - last.at >= TOGETHER);
-    next.is_some_and(|(place, next)| place >= new && next.sent - last.sent < SOON)
+    let (Some(last), Some(next)) = (samples.get(end), samples.get(end + 1)) else { return false };
+    let (sent, at) = (next.sent - last.sent, next.at - last.at);
+    end + 1 >= new && 0.5 * sent <= at && at <= 2.0 * sent
 }
 
 /// The bytes of a train that passed the bottleneck between two arrivals. A full queue drops the rest of a

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::tuning::samples::{BASE_LIFETIME, HELD_UP, REMEMBERED, TOGETHER, UNQUEUED};
+use super::tuning::samples::{BASE_LIFETIME, HELD_UP, NEXT, REMEMBERED, UNQUEUED};
 use super::units::{Bytes, Rate, Span};
 use crate::transit::{ArrivalsFrame, Datagram, Fate, Ledger, MAX_EARLIER_ARRIVALS};
 
@@ -155,16 +155,16 @@ impl Samples {
         true
     }
 
-    /// Whether of the newest samples some were sent long after others and arrived with them: no queue of
+    /// Whether of the newest samples some were sent long after others and followed them at once: no queue of
     /// theirs held those up.
     fn has_bunch(&self) -> bool {
-        let mut first: Option<&Sample> = None;
-        self.newest(2 * MAX_EARLIER_ARRIVALS).any(|sample| match first {
-            Some(first) if sample.at - first.at < TOGETHER => sample.sent - first.sent >= HELD_UP,
-            _ => {
-                first = Some(sample);
-                false
-            }
+        let mut bunch: Option<(Span, Span)> = None;
+        self.newest(2 * MAX_EARLIER_ARRIVALS).any(|sample| {
+            let (first_sent, _) = *bunch
+                .filter(|&(_, at)| sample.at - at < NEXT)
+                .get_or_insert((sample.sent, sample.at));
+            bunch = Some((first_sent, sample.at));
+            sample.sent - first_sent >= HELD_UP
         })
     }
 

@@ -268,11 +268,14 @@ pub(super) mod samples {
     /// and paths change.
     pub(crate) const BASE_LIFETIME: Span = Span::from_secs(10);
 
-    /// Datagrams that arrive within [`TOGETHER`] of each other and were sent at least this long after each
-    /// other were held up for a bunch: at less than 1 Gbit/s two full ones are further apart in any queue,
-    /// and on faster links no queue of a transfer's own is as long.
+    /// Datagrams that follow each other within [`NEXT`], of which the last was sent at least this long after the
+    /// first, were held up for a bunch: at less than 1 Gbit/s two full ones are further apart in any queue, and
+    /// on faster links no queue of a transfer's own is as long.
     pub(crate) const HELD_UP: Span = Span::from_millis(2);
-    pub(crate) const TOGETHER: Span = Span(10.0);
+    pub(crate) const NEXT: Span = Span(10.0);
+
+    /// All of a bunch arrive within this time: a system hands over 40 in 80 us.
+    pub(crate) const TOGETHER: Span = Span(200.0);
 
     /// Maximum number of remembered arrivals.
     pub(crate) const REMEMBERED: usize = 128;
@@ -311,10 +314,6 @@ pub(super) mod rate_finder {
 
     /// Packets sent within this time belong to one train.
     pub(crate) const TRAIN_SPAN: Span = Span(300.0);
-
-    /// What is sent later than this after a train that arrived at once does not show whether it was held up
-    /// for a bunch: the bunches of most radios are shorter.
-    pub(crate) const SOON: Span = Span::from_millis(16);
 
     /// The minimum arrival time of a train: a receiver's network card or operating system delivers what
     /// arrived within some ten microseconds at once. Half a train of 20 is then 1 Gbit/s.

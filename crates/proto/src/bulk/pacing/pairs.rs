@@ -8,7 +8,7 @@
 use super::super::samples::Sample;
 use super::super::tuning::blind::{MIN_PAIRS, PAIR_GAIN};
 use super::super::tuning::rate_finder::TRAIN_SPAN;
-use super::super::tuning::samples::TOGETHER;
+use super::super::tuning::samples::NEXT;
 use super::super::units::{Bytes, Rate, Span};
 
 /// The rates at which two datagrams arrived that were sent together: the largest of them is at least that of
@@ -32,7 +32,7 @@ impl Pairs {
         let newest = self.newest.replace((sample.sent, sample.at, sample.passed));
         let Some((sent, at, passed)) = newest else { return };
         let is_pair = sample.sent - sent < TRAIN_SPAN;
-        self.at_once = if is_pair && sample.at - at < TOGETHER { self.at_once + 1 } else { 0 };
+        self.at_once = if is_pair && sample.at - at < NEXT { self.at_once + 1 } else { 0 };
         if is_pair {
             self.count += 1;
             let rate = (sample.passed - passed) / (sample.at - at).max(Span(1.0));
