@@ -61,7 +61,8 @@ impl Recovery {
     /// Begins a datagram, and returns its number.
     pub(super) fn begin(&mut self, entropy: &mut Entropy) -> u64 {
         self.ledger.begin();
-        if self.ledger.next_number() == self.next_skip {
+        // Twice, if the last of 256 is followed by the first of the next.
+        while self.ledger.next_number() == self.next_skip {
             self.ledger.skip();
             self.next_skip = (self.next_skip / 256 + 1) * 256 + entropy.next_u64() % 256;
         }
@@ -204,6 +205,40 @@ impl Recovery {
 
     /// Panics if the records contradict each other.
     pub(super) fn check_invariants(&self) {
+        assert!(self.next_number() <= self.next_skip, "no number is left out any more");
         self.ledger.check_invariants();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    /// Of two neighbours, the last of 256 numbers and the first of the next 256, both may be drawn: once in
+    /// 17 million datagrams, 20 GB. The second of them was used, and after it every number.
+    #[test]
+    fn one_number_in_each_256_is_left_out() {
+        let with = |seed: u16| {
+            let mut bytes = [0; 32];
+            bytes[..2].copy_from_slice(&seed.to_le_bytes());
+            Entropy::new(bytes)
+        };
+        let seed = (0..).find(|&seed| with(seed).next_u64() % 256 == 0).unwrap();
+        let mut entropy = with(seed);
+        let mut recovery = Recovery { ledger: Ledger::new(), next_skip: 255 };
+        let numbers: Vec<u64> = core::iter::repeat_with(|| {
+            let number = recovery.begin(&mut entropy);
+            recovery.on_unrecorded(number);
+            recovery.check_invariants();
+            number
+        })
+        .take(2_000)
+        .collect();
+        for block in 0..7 {
+            let used = numbers.iter().filter(|&&number| number / 256 == block).count();
+            assert_eq!(used, 255, "of the {block}th 256");
+        }
     }
 }
