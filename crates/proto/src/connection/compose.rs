@@ -94,29 +94,39 @@ impl Composer<'_> {
                 }
             }
             Part::SlicesHere => self.inbound.put_slices_here(now, draft),
-            Part::Data => {
-                let (inbound, is_sample_due) = (&mut *self.inbound, self.is_sample_due);
-                let before = |draft: &mut Draft<'_, '_>| {
-                    inbound.put_due_ack(now, is_sample_due, draft);
-                };
-                self.outbound.put_data(now, self.path, draft, before);
-            }
+            Part::Data => self.put_data(draft),
             Part::Ack => self.inbound.put_ack(now, self.is_sample_due, draft),
-            Part::Grease if self.has_grease => self.signals.put_grease(self.entropy, draft),
-            Part::Grease => {}
+            Part::Grease => self.put_grease(draft),
+        }
+    }
+
+    /// The application's data. The ack that is due goes before a slice, which ends the datagram.
+    fn put_data(&mut self, draft: &mut Draft<'_, '_>) {
+        let (now, is_sample_due) = (self.now, self.is_sample_due);
+        let inbound = &mut *self.inbound;
+        let before_slice = |draft: &mut Draft<'_, '_>| {
+            inbound.put_due_ack(now, is_sample_due, draft);
+        };
+        self.outbound.put_data(now, self.path, draft, before_slice);
+    }
+
+    fn put_grease(&mut self, draft: &mut Draft<'_, '_>) {
+        if self.has_grease {
+            self.signals.put_grease(self.entropy, draft);
         }
     }
 
     /// What a datagram may have that follows one with a slice alone, in the same call: all else was asked
     /// there, and nothing came in since. What rides along with others does so here, too.
     fn put_next(&mut self, draft: &mut Draft<'_, '_>) {
-        for part in [Part::Announcements, Part::Pages, Part::SlicesHere, Part::Data] {
-            self.put(part, draft);
-        }
+        self.outbound.put_announcements(self.now, draft);
+        self.outbound.put_pages(self.path, self.inbound.heard(), draft);
+        self.inbound.put_slices_here(self.now, draft);
+        self.put_data(draft);
         if draft.written().slice.is_none() {
             // Both leave its end to a slice.
-            self.put(Part::Ack, draft);
-            self.put(Part::Grease, draft);
+            self.inbound.put_ack(self.now, self.is_sample_due, draft);
+            self.put_grease(draft);
         }
     }
 }
