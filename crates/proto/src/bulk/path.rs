@@ -230,7 +230,7 @@ impl PathState {
 mod tests {
     use super::super::pacing::Queue;
     use super::*;
-    use crate::transit::{AckFrame, Ledger, Modelled, Outgoing, Timing};
+    use crate::transit::{AckFrame, Ledger, Outgoing, Timing};
 
     const ID: PathId = PathId::FIRST;
 
@@ -251,16 +251,8 @@ mod tests {
         }
 
         fn send(&mut self, number: u64) {
-            let outgoing = Outgoing {
-                number,
-                wire_bytes: 1228,
-                is_ack_eliciting: true,
-                is_marked: false,
-                slice: None,
-                modelled: Modelled::default(),
-            };
             let (now, queue) = (Instant::from_millis(number), self.queue());
-            self.ledger.on_sent(now, &mut self.timing, outgoing);
+            self.ledger.on_sent(now, &mut self.timing, Outgoing::without_slice(number));
             self.path.pacing.on_sent(now, number, FULL_PACKET, &queue);
         }
 

@@ -1,5 +1,8 @@
-//! Sends the chunks of blocks: [`choice`](super::choice) selects the next slice, and
-//! [`pacing`](super::pacing) decides when it is sent (`docs/SENDER.md`).
+//! Sends the chunks of blocks: a scheduler of slices, which asks the path (`docs/SENDER.md`).
+//!
+//! [`choice`](super::choice) selects the next slice; `gate` says when it may go, and asks the
+//! [`pacing`](super::pacing) of the path; `fates` says which of those in flight are expected to arrive; and
+//! [`silence`](super::silence) when all of them are given up.
 //!
 //! Blocks come from `outgoing`, which announces them and hears how far they are. The sender connects the
 //! parts. It passes the fates of datagrams and the reported arrival times to what belongs to the path that
@@ -8,62 +11,38 @@
 //! returned only if it may be sent now.
 
 mod fates;
-mod timing;
+mod gate;
 mod told;
 mod wanted;
 
 use core::time::Duration;
 
-use super::choice::{Choice, Chosen};
+use super::choice::{Choice, Chosen, Conditions};
 use super::chunks::{Chunks, Cutting};
 use super::config::{SenderConfig, SenderStats};
-use super::lateness::Lateness;
-use super::limit::Limit;
 use super::path::PathState;
-use super::reader::Reader;
 use super::silence::Silence;
-use super::tuning::near::is_fast;
+use super::tuning::near::{NEAR, is_fast};
 use super::tuning::rate_finder::{TRAIN_ABOVE, TRAINLESS_AFTER};
-use super::tuning::{FULL_PACKET, TICK, flow};
+use super::tuning::{FULL_PACKET, TICK, flow, window};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 use crate::time::earliest;
 use crate::transit::{Acked, ArrivalsFrame, ChunkAt, Fate, Ledger, Modelled, Symbol};
 use crate::urgency::Urgency;
-
-/// What a server's connections share, and take in turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Uplink {
-    Open,
-    Closed,
-    /// A slice could go as soon as it is open.
-    Awaited,
-}
+use fates::{Replay, model_believed_below};
+use gate::{Asking, Gate};
 
 /// Sends the chunks of blocks.
 #[derive(Debug)]
 pub(crate) struct Sender {
     config: SenderConfig,
     chunks: Chunks,
-    limit: Limit,
-    lateness: Lateness,
+    gate: Gate,
     silence: Silence,
-    /// No slice is sent before this: the end of the tick, or of the gap between two slices.
-    resume_at: Instant,
+    replay: Replay,
     /// The ack being handled acknowledges a slice.
     has_progress: bool,
-    /// There was feedback since the datagrams in flight were replayed, which is not done before `replay_at`.
-    is_stale: bool,
-    replay_at: Instant,
-    /// Slices in flight may not be expected to arrive.
-    has_unexpected: bool,
-    /// Datagrams acknowledged since fates were settled.
-    news: u32,
-    reader: Reader,
-    uplink: Uplink,
-    /// The server paces the connections to this address together.
-    is_paced_together: bool,
-    has_failed: bool,
     /// When it was last called.
     now: Instant,
     /// The number after the last datagram sent.
@@ -82,19 +61,10 @@ impl Sender {
                 Cutting { room, is_fine: false, max_slice, has_repair },
                 config.credit,
             ),
-            limit: Limit::new(config.max_rate_bps),
-            lateness: Lateness::new(),
+            gate: Gate::new(config.max_rate_bps, config.receive_buffer),
             silence: Silence::new(now, config.idle_timeout),
-            resume_at: Instant::ZERO,
+            replay: Replay::new(),
             has_progress: false,
-            is_stale: false,
-            replay_at: Instant::ZERO,
-            has_unexpected: false,
-            news: 0,
-            reader: Reader::new(config.receive_buffer),
-            uplink: Uplink::Open,
-            is_paced_together: false,
-            has_failed: false,
             now,
             next_number: config.first_number,
             packet: FULL_PACKET,
@@ -112,7 +82,7 @@ impl Sender {
     /// Whether what is expected of the datagrams in flight is not up to date.
     #[cfg(test)]
     pub(crate) const fn is_stale(&self) -> bool {
-        self.is_stale
+        self.replay.is_stale()
     }
 
     /// Chunks that may be open.
@@ -121,14 +91,28 @@ impl Sender {
         self.conditions(path).window
     }
 
+    /// The sender is called, perhaps late.
+    fn on_call(&mut self, path: &mut PathState, now: Instant) {
+        self.now = now;
+        self.silence.on_call(now);
+        self.gate.on_call(now);
+        let is_near = path.rtt_span < NEAR;
+        path.bottleneck.set_near(is_near);
+        if is_near {
+            path.trains.lengthen();
+        }
+        let is_alone = self.config.urgency == Urgency::LoadScreen;
+        path.bottleneck.try_more(is_alone && self.gate.is_called_by_frame());
+    }
+
     /// Whether to ask for a slice now, whose frame may have `room` bytes. To be asked whenever something may
     /// be sent: if nothing was due when the caller called, no later call is late.
     pub(crate) fn is_slice_due(&mut self, path: &mut PathState, now: Instant, room: usize) -> bool {
         self.on_call(path, now);
         let choice = self.choose_and_note(path);
-        self.lateness.set_due(choice.map(|_| self.resume_at.max(now)));
+        self.gate.set_due(now, choice.is_some());
         choice.is_some_and(|choice| self.chunks.frame_bytes(choice) <= room)
-            && now >= self.resume_at
+            && now >= self.gate.resume_at()
     }
 
     /// The slice to send now, if its frame fits in `room` bytes. The datagram with it must be reported by
@@ -144,8 +128,8 @@ impl Sender {
         self.note_in_flight(path, ledger);
         path.pacing.follow(self.config.urgency, false, path.bottleneck.rate());
         let choice = self.choose_and_note(path);
-        self.lateness.set_due(choice.map(|_| self.resume_at.max(now)));
-        let choice = choice.filter(|_| now >= self.resume_at)?;
+        self.gate.set_due(now, choice.is_some());
+        let choice = choice.filter(|_| now >= self.gate.resume_at())?;
         if choice.is_opening() {
             self.cut_for_game(path);
         }
@@ -153,50 +137,67 @@ impl Sender {
         if frame_bytes > room {
             return None;
         }
-        if self.is_reader_full(path, ledger) {
-            // An ack makes room, or a timeout: no call before that is late.
-            self.resume_at = now + TICK;
-            self.lateness.set_due(None);
+        let asking = Asking { is_tail: choice.is_tail, is_probe: self.silence.is_probing() };
+        if !self.gate.admits(path, now, ledger, asking) {
             return None;
-        }
-        if let Some(later) = self.opens_at(path, now, choice.is_tail) {
-            self.resume_at = later;
-            self.lateness.set_due(Some(later));
-            return None;
-        }
-        if !self.has_uplink(path, now) {
-            return None;
-        }
-        if choice.is_tail {
-            let (now, late) = (Span::from(now), self.lateness.get());
-            let paced_at = Span::from(path.next_tail).clamp(now - late, now);
-            path.next_tail = (paced_at + self.tail_gap(path)).instant();
         }
         let chosen = self.chunks.take((choice, frame_bytes), ledger, ledger.next_number())?;
         self.stats.resent += u64::from(chosen.is_repeated);
         Some(chosen)
     }
 
-    /// When something else may go that shares the rate with slices, as far as is known.
-    pub(crate) const fn gate_at(&self) -> Instant {
-        self.resume_at
+    /// The next slice to send, if any.
+    fn choose(&self, path: &PathState) -> Option<Choice> {
+        if !self.silence.may_send() {
+            return None;
+        }
+        let is_probe = self.silence.is_probe_due();
+        let next = if is_probe { None } else { self.chunks.next_of_run() };
+        next.or_else(|| self.chunks.choose(is_probe, &self.conditions(path)))
     }
 
-    /// Whether it may go now: the rate that the laws set, the application or the receiver's program allow is
-    /// for all of it, and the lanes say what goes first.
+    /// The same, and the next search goes on where this one ended.
+    #[inline]
+    fn choose_and_note(&mut self, path: &PathState) -> Option<Choice> {
+        if !self.silence.may_send() {
+            return None;
+        }
+        let is_probe = self.silence.is_probe_due();
+        if let Some(next) = self.chunks.next_of_run().filter(|_| !is_probe) {
+            return Some(next);
+        }
+        let conditions = self.conditions(path);
+        self.chunks.choose_and_note(is_probe, &conditions)
+    }
+
+    fn conditions<'a>(&self, path: &'a PathState) -> Conditions<'a> {
+        let (rtt, rate) = (path.rtt_span, path.bottleneck.rate());
+        Conditions { loss: &path.loss, rtt, rate, window: self.window(rtt, rate) }
+    }
+
+    /// Chunks that may be open: what is on the way in some round trips, and some.
+    fn window(&self, rtt: Span, rate: Option<Rate>) -> usize {
+        let rate = rate.map_or(Rate::ZERO, |rate| rate.min(self.gate.max_rate()));
+        let bytes = window::ROUND_TRIPS * (rate * (rtt + window::ACK_DELAY));
+        window::MIN_CHUNKS
+            .saturating_add(bytes.in_units_of(window::CHUNK))
+            .min(self.config.max_open)
+    }
+
+    /// When something else may go that shares the rate with slices, as far as is known.
+    pub(crate) const fn gate_at(&self) -> Instant {
+        self.gate.resume_at()
+    }
+
+    /// Whether it may go now.
     pub(crate) fn is_gate_open(&mut self, path: &mut PathState, now: Instant) -> bool {
         self.on_call(path, now);
-        if now >= self.resume_at
-            && let Some(later) = self.opens_at(path, now, false)
-        {
-            self.resume_at = later;
-        }
-        now >= self.resume_at && self.has_uplink(path, now)
+        self.gate.admits_other(path, now, self.silence.is_probing())
     }
 
     /// No slice may be sent, for a reason outside this sender: a later call does not count as late.
     pub(crate) const fn on_blocked(&mut self) {
-        self.lateness.set_due(None);
+        self.gate.on_blocked();
     }
 
     /// A datagram was sent, with or without a slice; `bytes` includes UDP and IP. Returns what its record
@@ -212,9 +213,8 @@ impl Sender {
         (self.now, self.next_number) = (now, number + 1);
         let bytes = Bytes::from(bytes);
         let (backlog, passes) = path.bottleneck.on_sent(now, bytes);
-        let queue = self.queue(path);
-        self.limit.on_sent(now, bytes);
-        self.reader.on_sent(now, bytes);
+        let queue = self.gate.queue(path);
+        self.gate.on_sent(now, bytes);
         path.delivered.on_sent(now, number);
         path.pacing.on_sent(now, number, bytes, &queue);
         path.last_bytes = bytes;
@@ -223,19 +223,20 @@ impl Sender {
         };
         if !passes && path.pacing.is_modelled() {
             // The model expects it to be dropped: the next one must wait for room.
-            self.resume_at = now + path.bottleneck.rate().map_or(TICK, |rate| queue.tick_at(rate));
+            let tick = path.bottleneck.rate().map_or(TICK, |rate| queue.tick_at(rate));
+            self.gate.hold_until(now + tick);
         }
         self.silence.on_slice_sent(now, path.bottleneck.idle_at());
-        path.pacing.on_slice_sent(now, bytes, &queue, self.max_rate());
-        let max_rate = self.max_rate();
+        let max_rate = self.gate.max_rate();
+        path.pacing.on_slice_sent(now, bytes, &queue, max_rate);
         if let Some(recalled) = &mut path.recalled {
             recalled.on_slice_sent(now, bytes, queue.rtt, max_rate);
         }
         path.trains.on_slice_sent();
         self.stats.slices += 1;
         self.stats.repairs += u64::from(symbol.index().1);
-        let is_expected = passes || number >= self.model_believed_below(path);
-        self.has_unexpected |= !is_expected;
+        let is_expected = passes || number >= model_believed_below(&self.chunks, path);
+        self.replay.on_slice_sent(is_expected);
         self.chunks.on_sent(at, symbol, is_expected);
         Modelled { backlog: backlog.0, is_expected }
     }
@@ -246,7 +247,7 @@ impl Sender {
             return;
         }
         self.set_stale();
-        self.news += 1;
+        self.replay.on_acked();
         if path.is_of(&acked.datagram) {
             path.on_acked(acked);
         }
@@ -279,7 +280,7 @@ impl Sender {
         reordering: Duration,
     ) {
         self.now = now;
-        self.lateness.on_input(now);
+        self.gate.on_input(now);
         if !core::mem::take(&mut self.has_progress) {
             return;
         }
@@ -332,7 +333,7 @@ impl Sender {
             let is_beside_game = self.config.urgency == Urgency::DuringPlay;
             if has_short_ticks || is_beside_game || known.is_some() && pacing.is_modelled() {
                 // What waits for the queue to drain at a lower rate, or for a guess's tick, has waited.
-                self.resume_at = self.resume_at.min(self.now);
+                self.gate.resume(self.now);
             }
         }
         pacing.follow(self.config.urgency, is_long, bottleneck.rate());
@@ -358,7 +359,6 @@ impl Sender {
         self.on_call(path, now);
         if self.fails_at().is_some_and(|at| at <= now) {
             self.silence.on_failed();
-            self.has_failed = true;
         }
         if self.timeout_at(path).is_some_and(|at| at <= now) {
             if self.awaits_uplink() && ledger.in_flight() == 0 {
@@ -369,10 +369,27 @@ impl Sender {
             self.chunks.on_given_up();
             self.silence.on_timeout(now);
             self.set_stale();
-            self.replay_at = Instant::ZERO;
+            self.replay.hurry();
             self.begin_settling(path, ledger);
             self.end_settling(path, ledger);
         }
+    }
+
+    /// The number of datagrams in flight may have changed.
+    fn note_in_flight(&self, path: &mut PathState, ledger: &Ledger) {
+        let later = self.gate.lateness() + self.silence.later();
+        let in_flight = (ledger.in_flight(), ledger.slices_in_flight());
+        path.pacing.set_in_flight(in_flight, path.rtt_span, later);
+    }
+
+    /// The rate at which slices go, in bits per second; `None` while no rate is known.
+    pub(crate) fn pace_bps(&self, path: &PathState) -> Option<u64> {
+        self.gate.pace(path).map(Rate::bps)
+    }
+
+    /// The rate at which it would send: the pace, or what is guessed before it.
+    pub(crate) fn first_bps(&self, path: &PathState) -> u64 {
+        path.pacing.asks(&self.gate.queue(path)).min(self.gate.max_rate()).bps()
     }
 
     /// Whether the peer has not answered since a timeout: slices are probes, and limited.
@@ -383,14 +400,14 @@ impl Sender {
     /// The next deadline. That of the next slice is one only if its frame fits in `room` bytes.
     pub(crate) fn poll_timeout(&self, path: &PathState, room: usize) -> Option<Instant> {
         let fits = |choice: &Choice| self.chunks.frame_bytes(*choice) <= room;
-        let slice = self.choose(path).filter(fits).map(|_| self.resume_at);
-        let replay = (self.is_stale && self.replay_at > self.now).then_some(self.replay_at);
+        let slice = self.choose(path).filter(fits).map(|_| self.gate.resume_at());
+        let replay = self.replay.poll_timeout(self.now);
         earliest(earliest(slice, replay), earliest(self.timeout_at(path), self.fails_at()))
     }
 
     /// Whether no chunk made progress for too long.
     pub(crate) const fn has_failed(&self) -> bool {
-        self.has_failed
+        self.silence.has_failed()
     }
 
     /// When everything in flight is given up.

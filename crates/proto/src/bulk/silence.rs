@@ -149,6 +149,11 @@ impl Silence {
     pub(super) const fn on_failed(&mut self) {
         self.has_failed = true;
     }
+
+    /// Whether it has.
+    pub(super) const fn has_failed(&self) -> bool {
+        self.has_failed
+    }
 }
 
 #[cfg(test)]

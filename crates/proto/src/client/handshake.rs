@@ -11,7 +11,9 @@ use zeroize::Zeroizing;
 
 use super::{ClientConfig, ClientError, Credentials};
 use crate::connection::trace::TraceEvent;
-use crate::connection::{AddressProof, CloseReason, Connection, Parameters, Protection, Trace};
+use crate::connection::{
+    AddressProof, CloseReason, Connection, Ends, Parameters, Protection, Trace,
+};
 use crate::crypto::{
     COOKIE_BYTES, Entropy, Initiator, RequestKeys, Suites, address_bytes, equal, open_check,
 };
@@ -202,9 +204,12 @@ impl Handshake {
         };
         let config = Arc::new(self.config.connection);
         let parameters = Parameters {
-            role: Role::Client,
-            local: self.local,
-            remote: welcome.server_id,
+            ends: Ends {
+                role: Role::Client,
+                local: self.local,
+                remote: welcome.server_id,
+                has_other_secret: false,
+            },
             protection,
             idle_timeout: config.agreed_idle_timeout(welcome.end.idle_timeout),
             config,
@@ -212,7 +217,6 @@ impl Handshake {
             entropy: Entropy::new(self.entropy.bytes()),
             address: FourTuple::new(self.config.server),
             address_proof: AddressProof::Validated,
-            has_other_secret: false,
             welcome_message: Vec::new(),
             reset_token: None,
             trace: self.trace.take(),

@@ -1,10 +1,8 @@
-//! Blocks: what the application asks of a connection for them, and the two halves that send and receive
-//! them.
+//! Blocks: what the application asks of a connection for them, and a server of those that it has.
 //!
-//! The invariant: the receiving half exists from the first of what a block sends, or what the application
-//! has of one, on. A server of ten thousand joiners sends them a world and receives none.
+//! The invariant: a block is sent only while the connection is open, and only if the peer takes one of its
+//! size.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -15,11 +13,10 @@ use super::{
 };
 use crate::Instant;
 use crate::block_map::BlockMap;
-use crate::bulk::Sender;
+use crate::bulk::{PathState, Sender};
 use crate::fields::MAX_VARINT;
-use crate::incoming::{Delivery, Here, IncomingBlocks, IncomingConfig, ProgressDue};
+use crate::incoming::{Delivery, Here, IncomingBlocks};
 use crate::outgoing::{OutgoingBlocks, OutgoingEvent, PeerLimits, SendBlockError, SendOptions};
-use crate::transit::Arrivals;
 use crate::urgency::Urgency;
 use crate::wire::EndParameters;
 use crate::wire::parameters::REED_SOLOMON;
@@ -49,40 +46,17 @@ pub(crate) struct Left {
     pub(crate) link_bps: Option<u64>,
 }
 
-/// The half that receives.
-#[derive(Debug)]
-pub(super) struct BlocksIn {
-    pub(super) blocks: IncomingBlocks,
-    /// Recorded while a block is received.
-    pub(super) arrivals: Arrivals,
-    /// The entries of a progress frame being made: kept, so that an ack allocates nothing.
-    pub(super) entries: Vec<u8>,
-}
-
-impl BlocksIn {
-    /// Memory that the peer makes it hold, in bytes.
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.blocks.memory_bytes()
-    }
-
-    /// Drops everything that is received and not read.
-    pub(super) fn drop_unread(&mut self, now: Instant, config: IncomingConfig) {
-        let dropped = core::mem::replace(&mut self.blocks, IncomingBlocks::new(now, config));
-        self.blocks.add_work_of(&dropped);
-    }
-}
-
 impl Connection {
     /// The progress of the block being sent.
     #[must_use]
     pub fn sending(&self) -> Option<BlockProgress> {
-        self.blocks_out.progress()
+        self.outbound.blocks().progress()
     }
 
     /// The progress of the first block being received.
     #[must_use]
     pub fn receiving(&self) -> Option<BlockProgress> {
-        let (tag, received, length) = self.blocks_in.as_ref()?.blocks.progress().next()?;
+        let (tag, received, length) = self.inbound.blocks()?.progress().next()?;
         Some(BlockProgress { tag, done: received, length })
     }
 
@@ -90,37 +64,38 @@ impl Connection {
     /// On a slow link a chunk takes seconds, in which this alone says that something comes.
     #[must_use]
     pub fn unfinished_bytes(&self) -> u64 {
-        self.blocks_in.as_ref().map_or(0, |it| it.blocks.unfinished_bytes())
+        self.inbound.blocks().map_or(0, IncomingBlocks::unfinished_bytes)
     }
 
     /// The map of the block being sent: which of its chunks are done, and the slices of the first
     /// `max_chunks` of those on the way. For people who look: it costs a copy of that size.
     #[must_use]
     pub fn sending_map(&self, max_chunks: usize) -> Option<BlockMap> {
-        self.blocks_out.map(max_chunks)
+        self.outbound.blocks().map(max_chunks)
     }
 
     /// The same of the first block being received.
     #[must_use]
     pub fn receiving_map(&self, max_chunks: usize) -> Option<BlockMap> {
-        self.blocks_in.as_ref()?.blocks.map(max_chunks)
+        self.inbound.blocks()?.map(max_chunks)
     }
 
     /// The progress of this block; `None` if it is finished.
     #[must_use]
     pub fn sending_block(&self, handle: BlockHandle) -> Option<BlockProgress> {
-        self.blocks_out.progress_of(handle.0)
+        self.outbound.blocks().progress_of(handle.0)
     }
 
     /// Changes the maximum rate of blocks, in bits per second including headers; less than 4000 counts as
     /// 4000. A limit from the client's token still applies.
     pub fn set_max_rate_bps(&mut self, rate_bps: u64) {
-        self.blocks_out.set_max_rate_bps(rate_bps.max(LOWEST_MAX_RATE_BPS));
+        let rate_bps = rate_bps.max(LOWEST_MAX_RATE_BPS);
+        self.outbound.blocks_mut().set_max_rate_bps(rate_bps);
     }
 
     /// Changes how much of the link blocks may take, from the next slice on.
     pub fn set_urgency(&mut self, urgency: Urgency) {
-        self.blocks_out.set_urgency(self.now, urgency);
+        self.outbound.blocks_mut().set_urgency(self.life.now(), urgency);
     }
 
     /// Sends a block of any size. Its bytes are not copied; those of one from a source are asked for
@@ -143,20 +118,20 @@ impl Connection {
         options: BlockOptions,
     ) -> Result<BlockHandle, SendError> {
         self.open()?;
-        let max = self.max_block_bytes;
+        let max = self.agreement.max_block_bytes();
         if block.length() > max {
             return Err(SendError::BlockTooLarge { max });
         }
         if block.tag() > MAX_VARINT {
             return Err(SendError::TagTooLarge { tag: block.tag() });
         }
-        if self.blocks_out.is_idle() {
+        if self.outbound.blocks().is_idle() {
             self.liveness.forget_unanswered();
         }
         let BlockOptions { priority, weight, urgency } = options;
         let options = SendOptions { priority, weight, urgency, ..SendOptions::default() };
-        let (path, next) = (&mut self.path.blocks, self.sent.next_number());
-        let sent = self.blocks_out.send(now, path, block.clone(), options, next);
+        let (path, next) = (&mut self.path.blocks, self.recovery.next_number());
+        let sent = self.outbound.blocks_mut().send(now, path, block.clone(), options, next);
         sent.map(BlockHandle).map_err(|error| match error {
             SendBlockError::QueueFull => SendError::QueueFull { setting: "max_queued_blocks" },
             SendBlockError::NumbersUsedUp => SendError::NumbersUsedUp,
@@ -166,19 +141,19 @@ impl Connection {
     /// Gives a block up. The peer is told the `code`, the application's own. Returns whether it was on its
     /// way; there is no event.
     pub fn cancel_block(&mut self, now: Instant, handle: BlockHandle, code: u32) -> bool {
-        self.blocks_out.cancel(now, handle.0, code)
+        self.outbound.blocks_mut().cancel(now, handle.0, code)
     }
 
     /// Does not want the rest of a block that the peer announced. The peer is told the `code`, the
     /// application's own. Returns whether it was being received.
     pub fn decline_block(&mut self, now: Instant, block: BlockNumber, code: u32) -> bool {
-        self.blocks_in.as_mut().is_some_and(|it| it.blocks.decline(now, block.0, code))
+        self.inbound.blocks_mut().is_some_and(|blocks| blocks.decline(now, block.0, code))
     }
 
     /// The application has the block with this BLAKE3 already: the peer is told, and sends nothing of it but
     /// the announcement. At most 64 are remembered; returns whether this one is.
     pub fn have_block(&mut self, digest: [u8; 32]) -> bool {
-        self.blocks_in(self.now).have(digest, Here::Whole, false)
+        self.blocks_in(self.life.now()).have(digest, Here::Whole, false)
     }
 
     /// The application has these chunks of the block with this BLAKE3 already, verified: bit `i` of the map,
@@ -188,118 +163,97 @@ impl Connection {
     /// this one is. With [`Delivery::Blocks`] none is.
     pub fn have_chunks(&mut self, digest: [u8; 32], map: impl Into<Vec<u8>>) -> bool {
         self.config.delivery != Delivery::Blocks
-            && self.blocks_in(self.now).have(digest, Here::Chunks(map.into()), false)
+            && self.blocks_in(self.life.now()).have(digest, Here::Chunks(map.into()), false)
     }
 
     /// The half that receives, which is made if need be.
     pub(super) fn blocks_in(&mut self, now: Instant) -> &mut IncomingBlocks {
-        let config = self.config.incoming(self.liveness.idle_timeout());
-        let rtt = self.path.timing.rtt().smoothed_rtt();
-        let blocks_in = self.blocks_in.get_or_insert_with(|| {
-            let mut blocks = IncomingBlocks::new(now, config);
-            if let Some(rtt) = rtt {
-                blocks.set_rtt(rtt);
-            }
-            Box::new(BlocksIn { blocks, arrivals: Arrivals::new(), entries: Vec::new() })
-        });
-        &mut blocks_in.blocks
+        let Self { config, liveness, path, inbound, .. } = self;
+        inbound.blocks_or_new(now, || {
+            let rtt = path.timing.rtt().smoothed_rtt();
+            (config.incoming(liveness.idle_timeout()), rtt)
+        })
     }
 
-    /// A datagram of the peer was verified.
-    pub(super) fn on_heard(&mut self, now: Instant) {
-        self.liveness.on_received(now);
-        if let Some(sender) = self.blocks_out.sender_mut() {
-            sender.on_heard(now);
-        }
-        if let Some(it) = &mut self.blocks_in {
-            it.blocks.on_heard(now);
-        }
-    }
-
-    /// Whether slices are expected.
-    pub(super) fn is_receiving_blocks(&self) -> bool {
-        self.blocks_in.as_ref().is_some_and(|it| it.blocks.is_receiving())
-    }
-
-    /// Whether a progress frame belongs in the next datagram.
-    pub(super) fn progress_due(&self) -> ProgressDue {
-        self.blocks_in.as_ref().map_or(ProgressDue::No, |it| it.blocks.progress_due())
-    }
-
-    /// Handles the events of the chunk sender.
+    /// Passes on what became of blocks, after input and after a timeout.
     pub(super) fn after_blocks(&mut self, now: Instant) {
-        self.blocks_out.poll(now);
-        if self.blocks_out.sender().is_none() {
+        let blocks = self.outbound.blocks_mut();
+        blocks.poll(now);
+        if blocks.sender().is_none() {
             self.path.blocks.end();
         }
-        while let Some(event) = self.blocks_out.poll_event() {
-            self.events.push_back(match event {
+        while let Some(event) = blocks.poll_event() {
+            let event = match event {
                 OutgoingEvent::Sent { handle } => {
                     let handle = BlockHandle(handle);
-                    if let Some(trace) = &mut self.trace {
-                        trace.push(now, TraceEvent::BlockSent { handle });
-                    }
+                    self.life.note(now, || TraceEvent::BlockSent { handle });
                     Event::BlockSent { handle }
                 }
                 OutgoingEvent::Declined { handle, code } => {
                     Event::BlockDeclined { handle: BlockHandle(handle), code }
                 }
-            });
+            };
+            self.life.tell([event]);
         }
     }
 
     /// Whether blocks may use the server's uplink now.
     pub(crate) fn set_uplink_open(&mut self, now: Instant, is_open: bool) {
-        if let Some(sender) = self.blocks_out.sender_mut() {
+        if let Some(sender) = self.outbound.blocks_mut().sender_mut() {
             sender.set_uplink_open(now, is_open);
         }
     }
 
     /// Sets whether the server paces the connections to this address together.
     pub(crate) fn set_paced_together(&mut self, is_paced: bool) {
-        if let Some(sender) = self.blocks_out.sender_mut() {
+        if let Some(sender) = self.outbound.blocks_mut().sender_mut() {
             sender.set_paced_together(is_paced);
         }
     }
 
     /// If blocks could be sent as soon as the server's uplink is open: what is left of them.
     pub(crate) fn awaits_uplink(&self) -> Option<Left> {
-        let awaits = self.blocks_out.sender().is_some_and(Sender::awaits_uplink);
+        let blocks = self.outbound.blocks();
+        let awaits = blocks.sender().is_some_and(Sender::awaits_uplink);
         let link_bps = || self.path.blocks.known().bandwidth_bps();
-        awaits.then(|| Left { bytes: self.blocks_out.bytes_left(), link_bps: link_bps() })
+        awaits.then(|| Left { bytes: blocks.bytes_left(), link_bps: link_bps() })
     }
 
     /// What it lost was lost by many together, and says nothing of its own link: it is measured anew.
     pub(crate) fn excuse_losses(&mut self) {
-        let (now, next) = (self.now, self.sent.next_number());
-        self.blocks_out.measure_anew(now, &mut self.path.blocks, next);
+        let (now, next) = (self.life.now(), self.recovery.next_number());
+        self.outbound.blocks_mut().measure_anew(now, &mut self.path.blocks, next);
     }
 
     /// Whether it sends blocks.
     pub(crate) fn sends_blocks(&self) -> bool {
-        self.blocks_out.sender().is_some() && !self.blocks_out.is_idle()
+        let blocks = self.outbound.blocks();
+        blocks.sender().is_some() && !blocks.is_idle()
+    }
+
+    /// The chunk sender and what it has measured of the path, while there are blocks.
+    fn sender(&self) -> Option<(&Sender, &PathState)> {
+        self.outbound.blocks().asked_on(&self.path.blocks)
     }
 
     /// The rate at which blocks go, or would before anything is known of the path, in bits per second.
     pub(crate) fn first_bps(&self) -> u64 {
-        self.blocks_out
-            .asked_on(&self.path.blocks)
-            .map_or(0, |(sender, path)| sender.first_bps(path))
+        self.sender().map_or(0, |(sender, path)| sender.first_bps(path))
     }
 
     /// The rate at which blocks go, in bits per second; `None` while none is known.
     pub(super) fn pace_bps(&self) -> Option<u64> {
-        let (sender, path) = self.blocks_out.asked_on(&self.path.blocks)?;
+        let (sender, path) = self.sender()?;
         sender.pace_bps(path)
     }
 
     /// What it has in flight while it sends blocks. Of a peer that does not answer that is nothing.
     pub(crate) fn flight(&self) -> Option<Flight> {
-        let sending = self.blocks_out.asked_on(&self.path.blocks);
-        let (sender, path) = sending.filter(|_| !self.blocks_out.is_idle())?;
+        let (sender, path) = self.sender().filter(|_| !self.outbound.blocks().is_idle())?;
+        let ledger = self.recovery.ledger();
         let (in_flight, slices) = match sender.is_probing() {
             true => (0, 0),
-            false => (self.sent.in_flight(), self.sent.slices_in_flight()),
+            false => (ledger.in_flight(), ledger.slices_in_flight()),
         };
         let (latest, min_rtt) =
             (self.path.timing.rtt().latest_rtt(), self.path.timing.rtt().min_rtt());
@@ -309,8 +263,8 @@ impl Connection {
         Some(Flight {
             in_flight,
             slices,
-            acked: self.sent.acked(),
-            lost: self.sent.lost(),
+            acked: ledger.acked(),
+            lost: ledger.lost(),
             rtt,
             min_rtt,
             queue: path.queueing_seconds().map(|queue| queue.min(most)),

@@ -5,21 +5,20 @@
 //! heard that its connection has ended. The invariant: no close is sent because of an answer to a close, so
 //! that two ends that close never keep a loop going.
 
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{CloseCode, CloseReason, Connection, ConnectionState, ConnectionTrigger, Event};
+use super::{CloseCode, CloseReason, Connection, ConnectionState, ConnectionTrigger};
 use crate::crypto::TAG_BYTES;
 use crate::wire::MAX_DATAGRAM_BYTES;
-use crate::wire::frames::{Frame, truncate_reason};
+use crate::wire::frames::Frame;
 use crate::wire::request::REQUEST_BYTES;
 use crate::{DatagramBuffer, FourTuple, Instant};
 
 /// How often a close frame is sent if it is not answered (H-5.3): where 30 % are lost, one peer of 1400 hears
 /// none of them.
-const MAX_CLOSES: u8 = 6;
+pub(super) const MAX_CLOSES: u8 = 6;
 
 /// The minimum time for which the id of an ended connection stays known (RFC 9000, 10.2), in probe timeouts.
 const MIN_LINGER_PTOS: u32 = 3;
@@ -41,12 +40,36 @@ pub(super) struct Closing {
     /// The peer has closed, too: it needs no more than an answer.
     peer_closed: bool,
     sent_at: Option<Instant>,
-    pub(super) next_at: Instant,
+    next_at: Instant,
 }
 
 impl Closing {
-    const fn new(now: Instant, code: CloseCode, reason: String, remaining: u8) -> Self {
+    pub(super) const fn new(now: Instant, code: CloseCode, reason: String, remaining: u8) -> Self {
         Self { code, reason, remaining, peer_closed: false, sent_at: None, next_at: now }
+    }
+
+    /// When the next copy is due.
+    pub(super) const fn next_at(&self) -> Instant {
+        self.next_at
+    }
+
+    /// The peer closes, or answers.
+    pub(super) const fn on_answer(&mut self) {
+        self.peer_closed = true;
+    }
+
+    /// The next copy goes at once, if one went before.
+    pub(super) fn hasten(&mut self, now: Instant) {
+        if let Some(sent_at) = self.sent_at {
+            self.next_at = self.next_at.min(now.max(sent_at + MIN_REPEAT_INTERVAL));
+        }
+    }
+
+    /// A copy is sent now, and the next one after `interval`. Returns whether it is the last.
+    fn on_copy(&mut self, now: Instant, interval: Duration) -> bool {
+        self.remaining -= 1;
+        (self.sent_at, self.next_at) = (Some(now), now + interval);
+        self.remaining == 0
     }
 }
 
@@ -69,12 +92,8 @@ impl Connection {
     /// Closes, with a reason of up to 255 bytes for the peer. Data that is not acknowledged may be lost: wait
     /// for [`all_acked`](Self::all_acked) first if that matters.
     pub fn close(&mut self, now: Instant, code: CloseCode, reason: &str) {
-        if self.transition(ConnectionTrigger::CloseHere) {
-            let reason = truncate_reason(reason).into();
-            self.closing = Some(Box::new(Closing::new(now, code, reason, MAX_CLOSES)));
-            self.sent.forget();
-            self.note_closed(now, &CloseReason::Here(code));
-            self.events.push_back(Event::Closed(CloseReason::Here(code)));
+        if self.life.close(now, code, reason) {
+            self.recovery.forget();
         }
     }
 
@@ -85,51 +104,27 @@ impl Connection {
         self.close(now, code, reason);
     }
 
-    /// The peer closes. That is answered once, so that it need not repeat it.
-    pub(super) fn on_close(&mut self, now: Instant, code: CloseCode, reason: &str) {
-        let answer = Closing::new(now, CloseCode::DONE, String::new(), 1);
-        self.closing.get_or_insert_with(|| Box::new(answer)).peer_closed = true;
-        let reason = CloseReason::There { code, reason: reason.into() };
-        self.end(ConnectionTrigger::CloseThere, reason);
-    }
-
-    /// A copy of the request arrived: if this end closes, the client has not heard it. It is told at once,
-    /// with one of the copies that are left. (Data says nothing: what was in flight arrives for a round
-    /// trip, and the next copy is due not much later.)
-    pub(super) fn hasten_close(&mut self, now: Instant) {
-        if let Some(closing) = &mut self.closing
-            && let Some(sent_at) = closing.sent_at
-        {
-            closing.next_at = closing.next_at.min(now.max(sent_at + MIN_REPEAT_INTERVAL));
-        }
-    }
-
     /// Ends it without sending anything more.
     pub(crate) fn end(&mut self, trigger: ConnectionTrigger, reason: CloseReason) {
-        let was_closing = self.state == ConnectionState::Closing;
-        if self.transition(trigger) && !was_closing {
-            self.note_closed(self.now, &reason);
-            self.events.push_back(Event::Closed(reason));
-        }
+        self.life.end(trigger, reason);
     }
 
     /// Ends it without sending anything. A client that still sends is told `code`.
     pub(crate) fn end_silently(&mut self, now: Instant, reason: CloseReason, code: CloseCode) {
-        let silent = Closing::new(now, code, String::new(), 0);
-        self.closing.get_or_insert_with(|| Box::new(silent));
-        self.end(ConnectionTrigger::Silence, reason);
+        self.life.end_silently(now, reason, code);
     }
 
     /// Ends it if the idle timeout or the handshake timeout has passed.
     pub(super) fn end_if_silent(&mut self, now: Instant) {
-        if self.state == ConnectionState::Closed || self.liveness.ends_at(self.state) > now {
+        let state = self.life.state();
+        if state == ConnectionState::Closed || self.liveness.ends_at(state) > now {
             return;
         }
-        let reason = match self.state {
+        let reason = match state {
             ConnectionState::Responding => CloseReason::NoAnswer,
             _ => CloseReason::TimedOut,
         };
-        self.end_silently(now, reason, CloseCode::TIMED_OUT);
+        self.life.end_silently(now, reason, CloseCode::TIMED_OUT);
     }
 
     /// The next copy of the close frame, when it is due.
@@ -139,15 +134,12 @@ impl Connection {
         out: &mut DatagramBuffer<'_>,
     ) -> Option<FourTuple> {
         let interval = self.repeat_interval();
-        let closing = self.closing.as_mut().filter(|closing| closing.next_at <= now)?;
-        closing.remaining -= 1;
-        closing.sent_at = Some(now);
-        closing.next_at = now + interval;
-        let (code, reason, is_last) =
-            (closing.code.0, closing.reason.clone(), closing.remaining == 0);
+        let closing = self.life.closing_mut().filter(|closing| closing.next_at <= now)?;
+        let is_last = closing.on_copy(now, interval);
+        let (code, reason) = (closing.code.0, closing.reason.clone());
         let sealed = self.seal_close(now, code, &reason, self.path.room(), out);
         if is_last {
-            self.transition(ConnectionTrigger::CloseSent);
+            self.life.on_last_close();
         }
         sealed?;
         self.path.on_sent(out.len());
@@ -169,14 +161,14 @@ impl Connection {
             return None;
         }
         self.finish(number, header_bytes, out, None)?;
-        self.sent.on_unrecorded(number);
+        self.recovery.on_unrecorded(number);
         Some(())
     }
 
     /// What a server keeps of this connection, which has ended.
     pub(crate) fn last_words(&mut self, now: Instant) -> LastWords {
         let probes = self.path.timing.probe_timeout().saturating_mul(MIN_LINGER_PTOS);
-        let closing = self.closing.take();
+        let closing = self.life.take_closing();
         let close = closing.as_ref().and_then(|closing| self.sealed_close(now, closing));
         let lasts = match closing {
             // After that a client that hears nothing has ended on its own.
@@ -185,7 +177,7 @@ impl Connection {
         };
         LastWords {
             close: close.unwrap_or_default(),
-            is_response: !self.welcome_message.is_empty(),
+            is_response: self.agreement.is_responding(),
             address: self.path.address(),
             // A validated address has sent at least its request.
             credit: self.path.limited_room().unwrap_or(REQUEST_BYTES),
@@ -198,10 +190,11 @@ impl Connection {
         let mut bytes = Vec::new();
         let mut out = DatagramBuffer::behind(&mut bytes);
         // It counts as sent when it is, and that is after the application has looked.
-        let (counters, trace) = (self.counters, self.trace.take());
+        let (counters, trace) = (self.counters, self.life.take_trace());
         let Closing { code, reason, .. } = closing;
         let sealed = self.seal_close(now, code.0, reason, MAX_DATAGRAM_BYTES, &mut out);
-        (self.counters, self.trace) = (counters, trace);
+        self.counters = counters;
+        self.life.set_trace(trace);
         sealed.map(|()| bytes)
     }
 

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use super::protection::KeyLimits;
 use super::trace::TraceLevel;
 use crate::channels::MAX_CHANNELS;
 use crate::incoming::{Delivery, IncomingConfig, MAX_BLOCKS};
@@ -273,8 +274,10 @@ impl ConnectionConfig {
         }
     }
 
-    pub(crate) fn datagrams_per_key(&self) -> u64 {
-        self.datagrams_per_key.clamp(1, MAX_DATAGRAMS_PER_KEY)
+    /// When keys are updated.
+    pub(super) fn key_limits(&self) -> KeyLimits {
+        let datagrams = self.datagrams_per_key.clamp(1, MAX_DATAGRAMS_PER_KEY);
+        KeyLimits { datagrams, lifetime: self.key_lifetime }
     }
 }
 

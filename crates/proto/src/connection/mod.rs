@@ -3,14 +3,25 @@
 //!
 //! A [`ClientMachine`](crate::client::ClientMachine) makes one by its handshake, a
 //! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
-//! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
-//! `path` (the peer's address, what may be sent to it, and all that was measured of the way there, with
-//! `mtu`,
-//! `ecn` and `message_pace`), `reading` (how late this end is), `blocks`, `packets`, messages, `transit`
-//! (which datagrams arrived), `liveness` (silence) and `closing`; `receive` and `transmit` connect them, one
-//! for each direction, with `compose` for what is in a datagram and when, and `verdicts` for what became of
-//! it. What it writes down about itself is its [`trace`].
+//! either, to send and to look at; its [`Event`]s come from the machine.
+//!
+//! It owns parts, each with an invariant of its own, and none of them knows the connection (decision 0020):
+//!
+//! | part | what it knows |
+//! |---|---|
+//! | `agreement` | roles, ids, keys (`protection`), what the peer takes |
+//! | `life` | the state, the close (`closing`), what the application hears, the [`trace`] |
+//! | `liveness` | silence |
+//! | `path` | the peer's address, what may be sent there, all that was measured of the way |
+//! | `recovery` | what was sent, and what became of it |
+//! | `inbound` | which datagrams arrived, with blocks, `packets` and messages to be read, and the acks |
+//! | `outbound` | blocks, `packets` and messages to be sent, and which goes first |
+//! | `signals` | pings, probes, answers to challenges, the token of resets |
+//!
+//! `receive` and `transmit` connect them, one for each direction, with `compose` for what is in a datagram
+//! and when, and `verdicts` for who hears what became of it.
 
+mod agreement;
 mod bits;
 mod blocks;
 mod closing;
@@ -20,15 +31,20 @@ mod draft;
 mod ecn;
 mod error_kind;
 mod event;
+mod inbound;
+mod life;
 mod liveness;
 mod message_pace;
 mod mtu;
+mod outbound;
 mod packets;
 mod path;
 mod polling;
 mod protection;
 mod reading;
 mod receive;
+mod recovery;
+mod signals;
 mod source;
 pub(crate) mod state;
 mod stats;
@@ -58,7 +74,6 @@ pub(crate) use protection::Protection;
 pub(crate) use trace::Trace;
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -68,32 +83,25 @@ use bytes::Bytes;
 use zeroize::Zeroizing;
 
 use crate::bulk::Known;
-use crate::channels::{Lanes, MessageReceiver, MessageSender};
+use crate::channels::MessageSender;
 use crate::crypto::Entropy;
-use crate::crypto::TAG_BYTES;
 use crate::debug_as;
 use crate::fragment::FragmentPool;
-use crate::outgoing::OutgoingBlocks;
+use crate::incoming::IncomingBlocks;
 use crate::time::earliest;
-use crate::transit::{Ledger, ReceivedDatagrams, UDP_IPV4_BYTES};
-use crate::wire::header::DATA_HEADER_BYTES;
-use crate::wire::{EndParameters, MAX_DATAGRAM_BYTES, Role, WireId};
+use crate::transit::UDP_IPV4_BYTES;
+use crate::wire::{EndParameters, WireId};
 use crate::{Ecn, FourTuple, Instant, Sequence};
-use blocks::BlocksIn;
-use closing::Closing;
+use agreement::Agreement;
+pub(crate) use agreement::Ends;
+use inbound::Inbound;
+use life::Life;
 use liveness::Liveness;
-use packets::{IncomingPackets, OutgoingPackets};
+use outbound::Outbound;
 pub(crate) use path::AddressProof;
 use path::Path;
-use protection::KeyLimits;
-use reading::Reading;
-use trace::TraceEvent;
-
-/// The least room for a slice with its frame: 1024 bytes, so that a chunk has no more than 256, and 12.
-const SMALLEST_SLICE_ROOM: usize = 1036;
-
-/// What the records of ordinary traffic take, some hundreds of datagrams: they belong to a connection.
-const ORDINARY_RECORDS_BYTES: usize = 32 << 10;
+use recovery::Recovery;
+use signals::Signals;
 
 /// The token of a valid reset. In a box, because what holds it may be moved about, which leaves copies that
 /// nothing wipes.
@@ -102,9 +110,7 @@ pub(crate) type ResetToken = Box<Zeroizing<[u8; 16]>>;
 /// The result of a handshake.
 #[derive(Debug)]
 pub(crate) struct Parameters {
-    pub(crate) role: Role,
-    pub(crate) local: WireId,
-    pub(crate) remote: WireId,
+    pub(crate) ends: Ends,
     pub(crate) protection: Protection,
     pub(crate) config: Arc<ConnectionConfig>,
     pub(crate) idle_timeout: Duration,
@@ -112,8 +118,6 @@ pub(crate) struct Parameters {
     pub(crate) entropy: Entropy,
     pub(crate) address: FourTuple,
     pub(crate) address_proof: AddressProof,
-    /// Of a server: its client has the other secret.
-    pub(crate) has_other_secret: bool,
     /// A server's, for its responses; empty at a client.
     pub(crate) welcome_message: Vec<u8>,
     /// A server's, to be told to the client.
@@ -121,65 +125,25 @@ pub(crate) struct Parameters {
     pub(crate) trace: Option<Box<Trace>>,
 }
 
-/// One end of a connection.
+/// One end of a connection: an owner of parts, which it connects and none of which knows it.
 pub struct Connection {
-    role: Role,
-    state: ConnectionState,
-    has_other_secret: bool,
     /// Shared by all connections of a server.
     config: Arc<ConnectionConfig>,
-    protection: Protection,
-    local: WireId,
-    remote: WireId,
-    path: Path,
-    /// A server's, until the client's first data; then empty.
-    welcome_message: Vec<u8>,
-    entropy: Entropy,
-    received: ReceivedDatagrams,
-    sent: Ledger,
-    next_skip: u64,
-    blocks_out: OutgoingBlocks,
-    /// Made when something of a block arrives: a server that only sends them stays small.
-    blocks_in: Option<Box<BlocksIn>>,
-    packets_out: OutgoingPackets,
-    packets_in: IncomingPackets,
-    messages_out: MessageSender,
-    /// Made when the first arrives.
-    messages_in: Option<Box<MessageReceiver>>,
-    /// What goes first.
-    lanes: Lanes,
-    /// From this number on, a datagram has a frame without meaning.
-    next_grease: u64,
-    ping_due: bool,
-    /// The ping is a probe: with it goes what the oldest datagram in flight had of messages.
-    probe_due: bool,
-    path_response: Option<[u8; 8]>,
-    closing: Option<Box<Closing>>,
-    /// The application has not read that it is connected, which comes before all other events.
-    is_connected_unread: bool,
-    events: VecDeque<Event>,
-    /// What the peer says about itself: the largest block and the largest datagram that it takes.
-    max_block_bytes: u64,
-    max_datagram_bytes: u16,
-    /// A server's: told to the client once its address is validated, until that is acknowledged.
-    reset_token: Option<ResetToken>,
-    reset_token_due: bool,
-    /// A client's: the token of a reset that ends this connection.
-    peer_reset_token: Option<ResetToken>,
+    agreement: Agreement,
+    life: Life,
     liveness: Liveness,
-    reading: Reading,
-    /// The latest time that the driver passed in.
-    now: Instant,
+    path: Path,
+    recovery: Recovery,
+    inbound: Inbound,
+    outbound: Outbound,
+    signals: Signals,
+    entropy: Entropy,
     counters: Counters,
-    /// What the application holds for the peer.
-    application_bytes: usize,
-    /// Only if it is told to write one.
-    trace: Option<Box<Trace>>,
 }
 
 debug_as! {
     Connection: |connection|
-    state = connection.state,
+    state = connection.state(),
     address = connection.address(),
     sending = connection.sending(),
     receiving = connection.receiving(),
@@ -190,64 +154,31 @@ impl Connection {
     pub(crate) fn new(now: Instant, mut parameters: Parameters) -> Self {
         let mut trace = parameters.trace.take();
         trace.iter_mut().for_each(|trace| trace.begin(now, &parameters));
-        let Parameters { role, config, mut entropy, address, .. } = parameters;
-        // A slice has to fit beside the welcome and an announcement until the client's address is validated.
-        let room = match role {
-            Role::Client => MAX_DATAGRAM_BYTES - DATA_HEADER_BYTES - TAG_BYTES,
-            Role::Server => SMALLEST_SLICE_ROOM,
-        };
-        let entropy_of_grease = entropy.next_u64() % 1000;
+        let Parameters { ends, config, mut entropy, peer, idle_timeout, .. } = parameters;
+        let agreement =
+            Agreement::new(ends, parameters.protection, parameters.welcome_message, &peer);
+        let room = agreement.first_slice_room();
+        let max_queued_bytes = config.max_queued_message_bytes as usize;
+        let max_datagram_bytes = config.max_datagram_bytes.min(peer.max_datagram_bytes);
         Self {
-            role,
-            state: match role {
-                Role::Client => ConnectionState::Confirming,
-                Role::Server => ConnectionState::Responding,
-            },
-            protection: parameters.protection,
-            local: parameters.local,
-            remote: parameters.remote,
+            agreement,
+            life: Life::new(now, ends.role, trace),
+            liveness: Liveness::new(now, idle_timeout, config.handshake_timeout),
             path: Path::new(
-                address,
+                parameters.address,
                 parameters.address_proof,
-                config.max_datagram_bytes.min(parameters.peer.max_datagram_bytes),
+                max_datagram_bytes,
                 config.ecn,
             ),
-            has_other_secret: parameters.has_other_secret,
-            welcome_message: parameters.welcome_message,
-            next_skip: first_skip(&mut entropy),
-            entropy,
-            received: ReceivedDatagrams::new(),
-            sent: Ledger::new(),
-            blocks_out: blocks::outgoing(&config, parameters.idle_timeout, &parameters.peer, room),
-            blocks_in: None,
-            packets_out: OutgoingPackets::default(),
-            packets_in: IncomingPackets::default(),
-            messages_out: MessageSender::new(
-                parameters.peer.channels,
-                parameters.peer.channel_bytes,
-                config.max_queued_message_bytes as usize,
+            signals: Signals::new(parameters.reset_token, &mut entropy),
+            recovery: Recovery::new(&mut entropy),
+            inbound: Inbound::new(),
+            outbound: Outbound::new(
+                blocks::outgoing(&config, idle_timeout, &peer, room),
+                MessageSender::new(peer.channels, peer.channel_bytes, max_queued_bytes),
             ),
-            messages_in: None,
-            lanes: Lanes::new(),
-            next_grease: entropy_of_grease,
-            // A client's ping validates its address; a server's makes the client answer.
-            ping_due: true,
-            probe_due: false,
-            path_response: None,
-            closing: None,
-            is_connected_unread: role == Role::Client,
-            events: VecDeque::new(),
-            max_block_bytes: parameters.peer.max_block_bytes,
-            max_datagram_bytes: parameters.peer.max_datagram_bytes,
-            reset_token_due: false,
-            reset_token: parameters.reset_token,
-            peer_reset_token: None,
-            liveness: Liveness::new(now, parameters.idle_timeout, config.handshake_timeout),
-            reading: Reading::new(),
-            now,
+            entropy,
             counters: Counters::default(),
-            application_bytes: 0,
-            trace,
             config,
         }
     }
@@ -255,25 +186,25 @@ impl Connection {
     /// Its state.
     #[must_use]
     pub const fn state(&self) -> ConnectionState {
-        self.state
+        self.life.state()
     }
 
     /// Whether this is a server's connection, and its client was let in by
     /// [`ServerCredentials::other_secret`](crate::server::ServerCredentials::other_secret).
     #[must_use]
     pub const fn has_other_secret(&self) -> bool {
-        self.has_other_secret
+        self.agreement.ends().has_other_secret
     }
 
     /// The token of a reset that ends it, once the server has told it.
     pub(crate) fn peer_reset_token(&self) -> Option<&[u8; 16]> {
-        self.peer_reset_token.as_ref().map(|token| &***token)
+        self.agreement.peer_reset_token()
     }
 
     /// How long it had been there when it last had anything to do.
     #[must_use]
     pub fn age(&self) -> Duration {
-        self.now.since(self.liveness.created())
+        self.life.now().since(self.liveness.created())
     }
 
     /// The peer's address.
@@ -289,7 +220,7 @@ impl Connection {
 
     /// Moves what the application sends to another lane: it says what goes first.
     pub fn set_lane(&mut self, source: Source, lane: Lane) {
-        self.lanes.set(source, lane);
+        self.outbound.set_lane(source, lane);
     }
 
     /// Sends a time-critical packet of up to 256 KiB, once; an event says whether it arrived. A packet of
@@ -299,7 +230,7 @@ impl Connection {
     /// [`SendError`].
     pub fn send_packet(&mut self, data: impl Into<Bytes>) -> Result<Sequence, SendError> {
         self.open()?;
-        self.packets_out.send(data.into(), self.config.max_queued_packet_bytes)
+        self.outbound.send_packet(data.into(), self.config.max_queued_packet_bytes)
     }
 
     /// Sends a message of up to 64 KiB on channel 0, which is delivered once and in order.
@@ -322,66 +253,63 @@ impl Connection {
         data: impl Into<Bytes>,
     ) -> Result<u64, SendError> {
         self.open()?;
-        self.messages_out.send(channel, order, data.into()).map_err(SendError::from)
+        self.outbound.send_message(channel, order, data.into())
     }
 
     /// Sends a ping at once: for a client whose address has changed. A client that only receives would
     /// otherwise send nothing before its next keep-alive, because everything for it goes to the old address.
     pub const fn ping(&mut self) {
-        self.ping_due = true;
+        self.signals.ping();
     }
 
     /// Whether all blocks and messages sent so far are acknowledged.
     #[must_use]
     pub fn all_acked(&self) -> bool {
-        self.blocks_out.is_idle() && self.messages_out.all_acked()
+        self.outbound.all_acked()
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        self.now = now;
+        self.life.set_now(now);
         self.end_if_silent(now);
-        if !self.state.is_open() {
+        if !self.life.is_open() {
             return;
         }
         self.settle_fates();
-        if let Some((sender, path)) = self.blocks_out.sender_on(&mut self.path.blocks) {
-            sender.handle_timeout(path, now, &mut self.sent);
-        }
-        if let Some(it) = &mut self.blocks_in {
-            it.blocks.handle_timeout(now);
+        let (path, blocks) = (&mut self.path, self.outbound.blocks_mut());
+        self.recovery.on_timeout_of_blocks(now, path, blocks);
+        if let Some(blocks) = self.inbound.blocks_mut() {
+            blocks.handle_timeout(now);
         }
         self.after_blocks(now);
-        let failure = self.blocks_in.as_ref().and_then(|it| it.blocks.failure(now));
+        let failure = self.inbound.blocks().and_then(|blocks| blocks.failure(now));
         let incoming = failure.map(receive::code_of);
-        let outgoing = self.blocks_out.has_failed(now).then_some(CloseCode::NO_PROGRESS);
+        let has_failed = self.outbound.blocks().has_failed(now);
+        let outgoing = has_failed.then_some(CloseCode::NO_PROGRESS);
         if let Some(code) = outgoing.or(incoming) {
             return self.close(now, code, "");
         }
         self.pass_losses(now);
-        if self.path.room() > 0 && self.sent.on_pto(now, &mut self.path.timing) {
-            (self.ping_due, self.probe_due) = (true, true);
+        if self.recovery.poll_probe(now, &mut self.path) {
+            self.signals.probe();
         }
         if self.keep_alive_at() <= now {
             self.liveness.on_keep_alive(now);
-            self.ping_due = true;
+            self.signals.ping();
         }
     }
 
     fn keep_alive_at(&self) -> Instant {
-        let is_receiving = self.blocks_in.as_ref().is_some_and(|it| it.blocks.has_open());
+        let is_receiving = self.inbound.blocks().is_some_and(IncomingBlocks::has_open);
         self.liveness.keep_alive_at(is_receiving)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        if let Some(closing) = &self.closing {
-            return Some(closing.next_at).filter(|_| self.state == ConnectionState::Closing);
+        if !self.life.is_open() {
+            return self.life.close_at();
         }
-        if !self.state.is_open() {
-            return None;
-        }
-        let fixed = earliest(Some(self.liveness.ends_at(self.state)), Some(self.keep_alive_at()));
-        let incoming = self.blocks_in.as_ref().and_then(|it| it.blocks.deadline());
-        let blocks = earliest(self.blocks_out.poll_deadline(), incoming);
+        let ends_at = self.liveness.ends_at(self.life.state());
+        let fixed = earliest(Some(ends_at), Some(self.keep_alive_at()));
+        let blocks = earliest(self.outbound.blocks().poll_deadline(), self.inbound.poll_timeout());
         let due = earliest(earliest(fixed, blocks), self.path.poll_timeout());
         earliest(due, self.transmit_at())
     }
@@ -391,75 +319,63 @@ impl Connection {
     /// that it holds.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.blocks_in.as_ref().map_or(0, |it| it.memory_bytes())
-            + self.blocks_out.memory_bytes()
-            + self.packets_in.memory_bytes()
-            + self.messages_in.as_ref().map_or(0, |it| it.memory_bytes())
-            + self.sent.memory_bytes().saturating_sub(ORDINARY_RECORDS_BYTES)
-            + self.application_bytes
+        self.inbound.memory_bytes() + self.outbound.memory_bytes() + self.recovery.memory_bytes()
     }
 
     /// Memory that the application holds for this peer, in bytes; it replaces the number of the call before.
     /// It counts as the connection's, so that a server that is short of memory closes the connection with
     /// the most. After [`Event::Closed`] they do not count any more.
     pub const fn set_application_bytes(&mut self, bytes: usize) {
-        self.application_bytes = bytes;
+        self.inbound.set_application_bytes(bytes);
     }
 
     /// Drops everything that is received and not read, to free its memory.
     pub(crate) fn drop_unread(&mut self) {
-        if let Some(it) = &mut self.blocks_in {
-            it.drop_unread(self.now, self.config.incoming(self.liveness.idle_timeout()));
-        }
-        self.packets_in.drop_unread();
-        self.messages_in = None;
-        // It hears of the end, and drops what it has.
-        self.application_bytes = 0;
+        let config = self.config.incoming(self.liveness.idle_timeout());
+        self.inbound.drop_unread(self.life.now(), config);
     }
 
     /// Gives back the memory of queues that are empty. While something goes on they keep it, so that a
     /// datagram allocates nothing.
     fn rest(&mut self) {
-        self.sent.rest();
-        if self.events.is_empty() {
-            self.events = VecDeque::new();
-        }
+        self.recovery.rest();
+        self.life.rest();
     }
 
     /// Limits every later maximum rate as well.
     pub(crate) fn cap_rate_bps(&mut self, rate_cap_bps: u64) {
-        self.blocks_out.cap_rate_bps(rate_cap_bps);
+        self.outbound.blocks_mut().cap_rate_bps(rate_cap_bps);
     }
 
     /// Frees its fragments in the pool.
     pub(crate) fn clear(&mut self, pool: &mut FragmentPool) {
-        self.packets_in.clear(pool);
+        self.inbound.clear(pool);
     }
 
     pub(crate) const fn local_id(&self) -> WireId {
-        self.local
+        self.agreement.ends().local
     }
 
     /// The datagram that was just handled had this ECN field.
     pub(crate) const fn on_mark(&mut self, ecn: Ecn) {
-        self.received.on_mark(ecn);
+        self.inbound.on_mark(ecn);
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.state == ConnectionState::Closed
+        self.life.is(ConnectionState::Closed)
     }
 
     /// Whether the client's first data has not arrived yet.
     pub(crate) fn is_handshake(&self) -> bool {
-        self.state == ConnectionState::Responding
+        self.life.is(ConnectionState::Responding)
     }
 
     /// A verified request for this connection arrived, the first or a copy.
     pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
-        self.now = now;
+        self.life.set_now(now);
         self.note_request(now, bytes);
         self.path.on_request(bytes);
-        self.hasten_close(now);
+        self.life.hasten_close(now);
         self.path.blocks.on_request(now, bytes + UDP_IPV4_BYTES);
     }
 
@@ -473,45 +389,19 @@ impl Connection {
         self.path.blocks.set_known(known);
     }
 
-    fn key_limits(&self) -> KeyLimits {
-        KeyLimits { datagrams: self.config.datagrams_per_key(), lifetime: self.config.key_lifetime }
-    }
-
     fn open(&self) -> Result<(), SendError> {
-        if self.state.is_open() { Ok(()) } else { Err(SendError::NotOpen) }
-    }
-
-    /// Returns whether the state has changed.
-    fn transition(&mut self, trigger: ConnectionTrigger) -> bool {
-        match self.state.next(trigger) {
-            Some(next) => {
-                self.state = next;
-                self.note(self.now, || TraceEvent::StateChanged(next));
-                true
-            }
-            None => false,
-        }
+        if self.life.is_open() { Ok(()) } else { Err(SendError::NotOpen) }
     }
 
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
-        assert_eq!(
-            self.closing.is_some() && !self.is_closed(),
-            self.state == ConnectionState::Closing
-        );
-        assert!(self.state != ConnectionState::Responding || self.role == Role::Server);
-        assert!(self.state != ConnectionState::Confirming || self.role == Role::Client);
-        self.sent.check_invariants();
+        self.agreement.check_invariants();
+        self.life.check_invariants(self.agreement.ends().role);
         self.path.check_invariants();
-        self.blocks_out.check_invariants();
-        self.blocks_in.iter().for_each(|it| it.blocks.check_invariants());
-        self.messages_out.check_invariants();
-        self.messages_in.iter().for_each(|it| it.check_invariants());
+        self.recovery.check_invariants();
+        self.inbound.check_invariants();
+        self.outbound.check_invariants();
+        self.signals.check_invariants();
     }
-}
-
-/// The first packet number to skip: one of the first 256, but not number 0.
-fn first_skip(entropy: &mut Entropy) -> u64 {
-    1 + entropy.next_u64() % 255
 }

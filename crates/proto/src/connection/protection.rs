@@ -217,14 +217,6 @@ impl Protection {
         }
     }
 
-    /// Updates of the sending key.
-    pub(crate) fn key_updates(&self) -> u64 {
-        match self {
-            Self::Sealed(sealed) => sealed.send.phase,
-            Self::Open { .. } => 0,
-        }
-    }
-
     /// Updates of the sending and of the receiving key.
     pub(crate) fn updates(&self) -> (u64, u64) {
         match self {

@@ -1,22 +1,18 @@
 //! Receiving: a datagram is decrypted and verified as a whole, and only then are its frames acted on.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-
-use bytes::Bytes;
-use zeroize::{Zeroize as _, Zeroizing};
+use zeroize::Zeroize as _;
 
 use super::path::Validated;
 use super::protection::Head;
 use super::trace::TraceEvent;
-use super::{CloseCode, Connection, ConnectionState, ConnectionTrigger, Event};
-use crate::channels::{MessageReceiver, MessageViolation};
+use super::{CloseCode, Connection, Event};
+use crate::channels::MessageViolation;
 use crate::fragment::FragmentPool;
 use crate::incoming::{Fate, Fault};
 use crate::outgoing::Contradiction;
 use crate::wire::frames::{Frame, Frames, SliceFrame};
 use crate::wire::header::DATA_HEADER_BYTES;
-use crate::wire::{DataHeader, ResponseHeader, Role};
+use crate::wire::{DataHeader, ResponseHeader};
 use crate::{DropReason, FourTuple, Instant};
 
 /// Probe timeouts for which the previous key is kept (RFC 9001, 6.5).
@@ -41,7 +37,7 @@ impl Connection {
         datagram: &mut [u8],
         pool: &mut FragmentPool,
     ) -> Result<(), DropReason> {
-        if header.from != self.role.peer() {
+        if header.from != self.agreement.ends().role.peer() {
             return Err(DropReason::WrongRole);
         }
         if datagram.len() > usize::from(self.config.max_datagram_bytes) {
@@ -76,34 +72,32 @@ impl Connection {
         datagram: &mut [u8],
         pool: &mut FragmentPool,
     ) -> Result<(), DropReason> {
-        if self.state == ConnectionState::Closed {
+        if self.is_closed() {
             return Err(DropReason::NotNow);
         }
         let bytes = datagram.len();
-        let number = self.received.expand(truncated);
+        let (number, may_open) = self.inbound.number(truncated);
         let keep_previous = || self.path.timing.probe_timeout().saturating_mul(PREVIOUS_KEY_PTOS);
-        let opened = self.received.check(number).and_then(|()| {
+        let opened = may_open.and_then(|()| {
             let head = Head { number, phase, bytes: header_bytes };
-            self.protection.open(now, head, datagram, keep_previous)
+            self.agreement.open(now, head, datagram, keep_previous)
         });
         let plaintext = match opened {
             Ok(plaintext) => plaintext,
             Err(reason) => {
                 self.counters.datagrams_refused += 1;
-                if self.protection.is_used_up() {
+                if self.agreement.is_used_up() {
                     self.close(now, CloseCode::AEAD_LIMIT, "");
                 }
                 return Err(reason);
             }
         };
-        self.now = now;
-        self.reading.on_datagram(now);
+        self.life.set_now(now);
+        self.inbound.on_datagram(now);
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += bytes as u64;
-        if self.trace.is_some() {
-            let is_data = header_bytes == DATA_HEADER_BYTES;
-            self.note_received(is_data, number, bytes, plaintext);
-        }
+        let is_data = header_bytes == DATA_HEADER_BYTES;
+        self.note_received(is_data, number, bytes, plaintext);
         let contents = match verify(plaintext) {
             Ok(contents) => contents,
             Err(reason) => {
@@ -114,12 +108,12 @@ impl Connection {
                 return Err(reason);
             }
         };
-        let is_newest = self.received.largest().is_none_or(|largest| number > largest);
+        let is_newest = self.inbound.is_newest(number);
         if self.liveness.is_at_rest(now) {
             self.rest();
         }
         self.on_heard(now);
-        if self.role == Role::Server {
+        if self.agreement.is_server() {
             self.on_address(now, path, bytes, is_newest);
         }
         let Contents { slice, is_ack_eliciting, has_secret } = contents;
@@ -131,20 +125,20 @@ impl Connection {
             // The buffer is the caller's, who frees it, or receives something shorter into it.
             datagram.zeroize();
         }
-        self.received.set_block(self.is_receiving_blocks());
-        if !is_kept {
-            self.received.on_not_kept(number);
-            return Err(DropReason::NotKept);
+        self.inbound.on_verified(now, number, is_ack_eliciting, is_kept)
+    }
+
+    /// A datagram of the peer was verified.
+    fn on_heard(&mut self, now: Instant) {
+        self.liveness.on_received(now);
+        if let Some(sender) = self.outbound.blocks_mut().sender_mut() {
+            sender.on_heard(now);
         }
-        self.received.on_verified(now, number, is_ack_eliciting);
-        if let Some(it) = self.blocks_in.as_mut().filter(|it| it.blocks.is_receiving()) {
-            it.arrivals.on_datagram(now, number);
-        }
-        Ok(())
+        self.inbound.on_heard(now);
     }
 
     fn on_address(&mut self, now: Instant, path: FourTuple, bytes: usize, is_newest: bool) {
-        if self.state == ConnectionState::Responding && self.path.address().has_remote_of(path) {
+        if self.is_handshake() && self.path.address().has_remote_of(path) {
             self.path.validate();
             self.become_connected();
         } else if is_newest {
@@ -154,12 +148,11 @@ impl Connection {
     }
 
     fn become_connected(&mut self) {
-        if self.transition(ConnectionTrigger::AddressValidated) {
-            self.welcome_message = Vec::new();
-            self.reset_token_due = self.reset_token.is_some();
-            let room = self.slice_room();
-            self.blocks_out.set_slice_room(&mut self.path.blocks, room);
-            self.is_connected_unread = true;
+        if self.life.on_validated() {
+            self.agreement.end_responding();
+            self.signals.on_validated();
+            let room = self.path.slice_room();
+            self.outbound.blocks_mut().set_slice_room(&mut self.path.blocks, room);
         }
     }
 
@@ -167,15 +160,14 @@ impl Connection {
     /// what is measured, and how it is used, begins anew (RFC 9000, 9.4).
     fn migrate(&mut self, now: Instant, new: Validated) {
         self.path = self.path.followed_by(now, new, self.config.ecn);
-        let (room, next) = (self.slice_room(), self.sent.next_number());
-        self.blocks_out.measure_anew(now, &mut self.path.blocks, next);
-        self.blocks_out.set_slice_room(&mut self.path.blocks, room);
-        self.blocks_out.on_black_hole();
-        self.note(now, || TraceEvent::AddressChanged(new.address.remote));
+        let (room, next) = (self.path.slice_room(), self.recovery.next_number());
+        let blocks = self.outbound.blocks_mut();
+        blocks.measure_anew(now, &mut self.path.blocks, next);
+        blocks.set_slice_room(&mut self.path.blocks, room);
+        blocks.on_black_hole();
+        self.life.note(now, || TraceEvent::AddressChanged(new.address.remote));
         // A peer can do this as often as it likes; one unread event is enough.
-        if !self.events.contains(&Event::AddressChanged) {
-            self.events.push_back(Event::AddressChanged);
-        }
+        self.life.tell_once(Event::AddressChanged);
         self.become_connected();
     }
 
@@ -193,10 +185,10 @@ impl Connection {
         for frame in frames {
             self.counters.steps += 1;
             if let Frame::Close { code, reason } = frame {
-                self.on_close(now, CloseCode(code), reason);
+                self.life.on_close(now, CloseCode(code), reason);
                 return true;
             }
-            if !self.state.is_open() {
+            if !self.life.is_open() {
                 continue;
             }
             match self.on_frame(now, path, number, &frame, pool) {
@@ -211,7 +203,7 @@ impl Connection {
     /// The same of a slice alone.
     fn act_on_slice(&mut self, now: Instant, slice: &SliceFrame<'_>) -> bool {
         self.counters.steps += 1;
-        if !self.state.is_open() {
+        if !self.life.is_open() {
             return true;
         }
         let fate = self.blocks_in(now).on_slice(now, slice);
@@ -223,7 +215,7 @@ impl Connection {
     }
 
     fn after_frames(&mut self, now: Instant) {
-        if self.state.is_open() {
+        if self.life.is_open() {
             self.pass_losses(now);
             self.after_blocks(now);
         }
@@ -243,57 +235,50 @@ impl Connection {
             Frame::Hashes(hashes) => return Ok(self.blocks_in(now).on_hashes(now, &hashes)?),
             Frame::Ack(ack) => self.on_ack(now, &ack)?,
             Frame::Arrivals(arrivals) => {
-                if let Some((sender, path)) = self.blocks_out.sender_on(&mut self.path.blocks) {
-                    sender.on_arrivals(path, &arrivals, &self.sent);
+                let blocks = self.outbound.blocks_mut();
+                if let Some((sender, path)) = blocks.sender_on(&mut self.path.blocks) {
+                    sender.on_arrivals(path, &arrivals, self.recovery.ledger());
                 }
             }
             Frame::Progress(progress) => {
                 self.counters.steps += progress.entry_bytes() as u64;
-                self.blocks_out.on_progress(now, number, &progress)?;
+                self.outbound.blocks_mut().on_progress(now, number, &progress)?;
             }
             Frame::SlicesHere(here) => {
-                self.blocks_out.on_slices_here(&mut self.path.blocks, now, &here)?;
+                self.outbound.blocks_mut().on_slices_here(&mut self.path.blocks, now, &here)?;
             }
-            Frame::ChunksHere(here) => self.blocks_out.on_chunks_here(now, &here)?,
-            Frame::RootHere(root) => self.blocks_out.on_root_here(now, root),
-            Frame::Decline { block, code } => self.blocks_out.on_decline(now, block, code)?,
+            Frame::ChunksHere(here) => self.outbound.blocks_mut().on_chunks_here(now, &here)?,
+            Frame::RootHere(root) => self.outbound.blocks_mut().on_root_here(now, root),
+            Frame::Decline { block, code } => {
+                self.outbound.blocks_mut().on_decline(now, block, code)?;
+            }
             Frame::Block(block) => self.blocks_in(now).on_block(now, &block)?,
             Frame::Cancel { block, code, opened } => {
                 self.blocks_in(now).on_cancel(now, block, code, opened)?;
             }
             Frame::AckFrequency { datagrams, delay } => {
-                self.received.set_frequency(datagrams, delay);
+                self.inbound.set_frequency(datagrams, delay);
             }
             Frame::Packet { sequence, data } => {
-                let data = Bytes::copy_from_slice(data);
-                let max_bytes = self.config.max_unread_packet_bytes;
-                self.packets_in.on_packet(number, sequence, data, pool, max_bytes);
+                self.inbound.on_packet(number, (sequence, data), &self.config, pool);
             }
             Frame::Fragment(fragment) => {
-                let max_bytes = self.config.max_unread_packet_bytes;
-                // A fragment that is refused is lost like any other.
-                let _lost = self.packets_in.on_fragment(now, number, &fragment, pool, max_bytes);
+                self.inbound.on_fragment(now, number, &fragment, &self.config, pool);
             }
-            Frame::Message(message) => {
-                let (channels, bytes) = (self.config.max_channels, self.config.max_channel_bytes);
-                let new = || Box::new(MessageReceiver::new(channels, bytes));
-                self.messages_in.get_or_insert_with(new).receive(&message)?;
-            }
-            Frame::ChannelLimit(limit) => self.messages_out.on_limit(limit)?,
-            Frame::PathChallenge(bytes) => self.path_response = Some(bytes),
+            Frame::Message(message) => self.inbound.on_message(&message, &self.config)?,
+            Frame::ChannelLimit(limit) => self.outbound.on_limit(limit)?,
+            Frame::PathChallenge(bytes) => self.signals.on_challenge(bytes),
             Frame::PathResponse(bytes) => {
-                if self.role == Role::Server
+                if self.agreement.is_server()
                     && let Some(new) = self.path.on_response(now, path, bytes)
                 {
                     self.migrate(now, new);
                 }
             }
-            Frame::ResetToken(token) => {
-                if self.role == Role::Server {
-                    return Err(CloseCode::PROTOCOL.into());
-                }
-                self.peer_reset_token = Some(Box::new(Zeroizing::new(token)));
+            Frame::ResetToken(_) if self.agreement.is_server() => {
+                return Err(CloseCode::PROTOCOL.into());
             }
+            Frame::ResetToken(token) => self.agreement.set_peer_reset_token(token),
         }
         Ok(Fate::New)
     }

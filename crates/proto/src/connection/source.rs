@@ -47,7 +47,7 @@ impl Connection {
     /// [`Event::ChunksWanted`](super::Event::ChunksWanted) says when there are again. Each is returned once.
     /// At most 16 are wanted ahead of what is being sent, and two of each further block.
     pub fn want_chunk(&mut self) -> Option<WantedChunk> {
-        let Wanted { handle, tag, index, bytes: length } = self.blocks_out.want()?;
+        let Wanted { handle, tag, index, bytes: length } = self.outbound.blocks_mut().want()?;
         let offset = u64::from(index) * MAX_CHUNK_BYTES as u64;
         Some(WantedChunk { block: BlockHandle(handle), tag, index, offset, length })
     }
@@ -67,19 +67,19 @@ impl Connection {
         index: u32,
         data: impl Into<Bytes>,
     ) -> Result<(), ProvideError> {
-        self.blocks_out.provide(now, block.0, index, data.into())
+        self.outbound.blocks_mut().provide(now, block.0, index, data.into())
     }
 
     /// Pauses a block: what is being sent of it is finished, and no further chunk is begun before
     /// [`resume_block`](Self::resume_block). It has no time limit meanwhile. Returns whether it is on its
     /// way.
     pub fn pause_block(&mut self, now: Instant, block: BlockHandle) -> bool {
-        self.blocks_out.set_paused(now, block.0, true)
+        self.outbound.blocks_mut().set_paused(now, block.0, true)
     }
 
     /// Goes on with a block that was paused. Returns whether it is on its way.
     pub fn resume_block(&mut self, now: Instant, block: BlockHandle) -> bool {
-        self.blocks_out.set_paused(now, block.0, false)
+        self.outbound.blocks_mut().set_paused(now, block.0, false)
     }
 
     /// Says which bytes of a block go first, from the next chunk on: those of the chunks that `offsets`
@@ -96,11 +96,11 @@ impl Connection {
         let chunk = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
         let first = chunk(offsets.start / MAX_CHUNK_BYTES as u64);
         let end = chunk(offsets.end.div_ceil(MAX_CHUNK_BYTES as u64));
-        self.blocks_out.prefer(now, block.0, (first, end.max(first)))
+        self.outbound.blocks_mut().prefer(now, block.0, (first, end.max(first)))
     }
 
     /// Changes the priority of a block, from the next slice on. Returns whether it is on its way.
     pub fn set_block_priority(&mut self, now: Instant, block: BlockHandle, priority: u8) -> bool {
-        self.blocks_out.set_priority(now, block.0, priority)
+        self.outbound.blocks_mut().set_priority(now, block.0, priority)
     }
 }

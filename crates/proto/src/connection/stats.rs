@@ -93,7 +93,7 @@ impl Connection {
     /// Its counters.
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
-        let slices = self.blocks_out.stats();
+        let slices = self.outbound.blocks().stats();
         let known = self.path.blocks.known();
         let counters = self.counters;
         ConnectionStats {
@@ -105,13 +105,13 @@ impl Connection {
             datagrams_refused: counters.datagrams_refused,
             congestion_marks: counters.congestion_marks,
             black_holes: counters.black_holes,
-            datagrams_lost: self.sent.lost(),
+            datagrams_lost: self.recovery.ledger().lost(),
             slices_sent: slices.slices,
             slices_resent: slices.resent,
             repair_slices_sent: slices.repairs,
-            packets_dropped: self.packets_in.dropped,
-            key_updates: self.protection.key_updates(),
-            suite: self.protection.suite(),
+            packets_dropped: self.inbound.packets_dropped(),
+            key_updates: self.agreement.key_updates().0,
+            suite: self.agreement.suite(),
             bandwidth_bps: known.bandwidth_bps(),
             loss: known.loss.share(),
             rtt: self.path.timing.rtt().smoothed_rtt(),
@@ -119,7 +119,7 @@ impl Connection {
             rtt_variation: self.path.timing.rtt().rttvar(),
             datagrams_marked: self.path.ecn.sent(),
             max_datagram_bytes: self.path.max_datagram_bytes(),
-            datagrams_in_flight: self.sent.in_flight().into(),
+            datagrams_in_flight: self.recovery.in_flight().into(),
         }
     }
 
@@ -127,15 +127,11 @@ impl Connection {
     #[doc(hidden)]
     #[must_use]
     pub fn work(&self) -> Work {
-        let blocks_in = self.blocks_in.as_ref().map(|it| it.blocks.work()).unwrap_or_default();
         Work {
             opens: self.counters.datagrams_received + self.counters.datagrams_refused,
             seals: self.counters.datagrams_sent,
             steps: self.counters.steps,
-            decodes: blocks_in.decodes,
-            decoded_bytes: blocks_in.decoded_bytes,
-            hashed_bytes: blocks_in.hashed_bytes,
-            ..Work::default()
+            ..self.inbound.work()
         }
     }
 }

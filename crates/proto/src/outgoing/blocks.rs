@@ -132,7 +132,6 @@ pub(crate) struct OutgoingBlocks {
     /// The credit while there is no sender.
     pub(super) credit: Credit,
     pub(super) slice_room: usize,
-    pub(super) max_rate_bps: u64,
     /// The maximum that the client's token sets.
     pub(super) rate_cap_bps: u64,
     /// By how much the peer's program reads late.
@@ -162,7 +161,6 @@ impl OutgoingBlocks {
     /// Nothing to send to this peer. A slice frame may have `slice_room` bytes.
     pub(crate) const fn new(config: OutgoingConfig, peer: PeerLimits, slice_room: usize) -> Self {
         Self {
-            max_rate_bps: config.max_rate_bps,
             config,
             credit: Credit::new(peer.credit),
             peer,
@@ -219,7 +217,7 @@ impl OutgoingBlocks {
     fn new_sender(&self, now: Instant, path: &mut BlocksPath, first_number: u64) -> Box<Sender> {
         let config = SenderConfig {
             urgency: self.config.urgency,
-            max_rate_bps: self.max_rate_bps,
+            max_rate_bps: self.config.max_rate_bps,
             min_rate_bps: self.config.min_rate_bps,
             give_up_after: self.config.no_progress_timeout,
             idle_timeout: self.idle_timeout(),

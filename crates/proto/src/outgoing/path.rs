@@ -160,16 +160,16 @@ impl OutgoingBlocks {
     }
 
     pub(crate) fn set_max_rate_bps(&mut self, rate_bps: u64) {
-        self.max_rate_bps = rate_bps.min(self.rate_cap_bps);
+        self.config.max_rate_bps = rate_bps.min(self.rate_cap_bps);
         if let Some(sender) = &mut self.sender {
-            sender.set_max_rate_bps(self.max_rate_bps);
+            sender.set_max_rate_bps(self.config.max_rate_bps);
         }
     }
 
     /// Limits this and every later maximum rate.
     pub(crate) fn cap_rate_bps(&mut self, rate_cap_bps: u64) {
         self.rate_cap_bps = rate_cap_bps;
-        self.set_max_rate_bps(self.max_rate_bps);
+        self.set_max_rate_bps(self.config.max_rate_bps);
     }
 
     /// How much of the link blocks may take that are sent without an urgency of their own.

@@ -18,7 +18,7 @@ use super::admission::{OpenToken, Prefix, Question, Refused, Seat, Verdict, cook
 use super::desk::{AtDesk, Note};
 use super::memory::RequestName;
 use super::worker::{Handled, Worker};
-use crate::connection::{CloseCode, CloseReason, Connection, Parameters, Protection, Trace};
+use crate::connection::{CloseCode, CloseReason, Connection, Ends, Parameters, Protection, Trace};
 use crate::credentials::{OpenedToken, TokenError};
 use crate::crypto::{Entropy, RequestKeys, Responder, address_bytes, equal, open_check, respond};
 use crate::wire::answer::{InLine, Refusal, RefusalCode, Retry};
@@ -384,12 +384,16 @@ impl Worker {
                 (plain.to_vec(), open)
             }
         };
+        let ends = Ends {
+            role: Role::Server,
+            local: server_id,
+            remote: client_id,
+            has_other_secret: request.verified.is_other,
+        };
         let connection = Connection::new(
             now,
             Parameters {
-                role: Role::Server,
-                local: server_id,
-                remote: client_id,
+                ends,
                 protection,
                 config,
                 idle_timeout,
@@ -397,7 +401,6 @@ impl Worker {
                 entropy: Entropy::new(self.entropy.bytes()),
                 address: path,
                 address_proof: seat.address_proof,
-                has_other_secret: request.verified.is_other,
                 welcome_message,
                 reset_token,
                 trace,

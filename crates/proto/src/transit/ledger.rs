@@ -27,9 +27,7 @@ use super::verdict::{Verdict, detect};
 use super::window::window_after;
 use crate::Instant;
 
-pub(crate) use ack_walk::Acked;
-#[cfg(test)]
-pub(super) use ack_walk::{AckWalk, NeverSent};
+pub(crate) use ack_walk::{AckWalk, Acked, NeverSent};
 
 /// Settled records kept while a block is sent, for acks that come late, and for samples of the path.
 pub(crate) const KEPT: usize = 1024;

@@ -43,7 +43,7 @@ pub(crate) use arrivals::{Arrivals, MAX_EARLIER_ARRIVALS};
 pub use datagram::{ChunkAt, LossReason};
 pub(crate) use datagram::{Datagram, Fate, Modelled, Outgoing, PathId, Symbol, UDP_IPV4_BYTES};
 pub(crate) use items::Item;
-pub(crate) use ledger::{Acked, KEPT, Ledger};
+pub(crate) use ledger::{AckWalk, Acked, KEPT, Ledger, NeverSent};
 pub use number::expand_number;
 pub use received::ReceivedDatagrams;
 pub(crate) use sent_block::{Control, ProgressMark};

@@ -87,14 +87,7 @@ fn outgoing(sent: &mut Sent) -> Outgoing {
     let number = sent.next_number();
     sent.begin();
     sent.add(item_of(number));
-    Outgoing {
-        number,
-        wire_bytes: 1228,
-        is_ack_eliciting: true,
-        is_marked: false,
-        slice: None,
-        modelled: Modelled::default(),
-    }
+    Outgoing::without_slice(number)
 }
 
 /// Sends `count` of these.

@@ -214,7 +214,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "near",
         without: "a short path is like any other",
         edits: &[edit(
-            "crates/proto/src/bulk/sender/timing.rs",
+            SENDER,
             "let is_near = path.rtt_span < NEAR;",
             "let is_near = path.rtt_span < NEAR && !$off;",
         )],

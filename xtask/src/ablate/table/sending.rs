@@ -7,11 +7,11 @@ const BOTTLENECK: &str = "crates/proto/src/bulk/bottleneck.rs";
 const CHOICE: &str = "crates/proto/src/bulk/choice.rs";
 const FATES: &str = "crates/proto/src/bulk/sender/fates.rs";
 const FREQUENCY: &str = "crates/proto/src/outgoing/ack_frequency.rs";
+const GATE: &str = "crates/proto/src/bulk/sender/gate.rs";
 const MODEL: &str = "crates/proto/src/bulk/pacing/model.rs";
 const PACING: &str = "crates/proto/src/bulk/pacing/mod.rs";
 const SENDER: &str = "crates/proto/src/bulk/sender.rs";
 const START: &str = "crates/proto/src/bulk/pacing/start.rs";
-const TIMING: &str = "crates/proto/src/bulk/sender/timing.rs";
 
 pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism {
@@ -114,8 +114,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "what the model expects to be dropped is expected to arrive",
         edits: &[edit(
             FATES,
-            "        if self.chunks.has_unopened() { 0 }",
-            "        if self.chunks.has_unopened() || $off { 0 }",
+            "    if chunks.has_unopened() { 0 }",
+            "    if chunks.has_unopened() || $off { 0 }",
         )],
     },
     Mechanism {
@@ -186,7 +186,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         name: "tail-rate",
         without: "the tail goes at the full rate",
-        edits: &[edit(TIMING, ".filter(|_| is_tail))", ".filter(|_| is_tail && !$off))")],
+        edits: &[edit(GATE, ".filter(|_| it.is_tail))", ".filter(|_| it.is_tail && !$off))")],
     },
     Mechanism {
         name: "measured-losses",
@@ -219,7 +219,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "chunk-window",
         without: "no more chunks are open on a fast or long path",
         edits: &[edit(
-            TIMING,
+            SENDER,
             "            .saturating_add(bytes.in_units_of(window::CHUNK))",
             "            .saturating_add(if $off { 0 } else { bytes.in_units_of(window::CHUNK) })",
         )],

@@ -11,23 +11,137 @@
 #[allow(clippy::cast_possible_truncation, reason = "numbers of a test")]
 mod tests;
 
+use super::super::chunks::Chunks;
 use super::super::path::PathState;
 use super::super::tuning::{REPLAYED, REPLAYED_FOR_EACH, REPLAYED_PER_TICK, TICK};
 use super::Sender;
+use crate::Instant;
 use crate::transit::{Datagram, Fate, Ledger};
+
+/// When what is in flight is looked at again.
+#[derive(Debug)]
+pub(super) struct Replay {
+    /// There was feedback since the datagrams in flight were replayed, which is not done before `due_at`.
+    is_stale: bool,
+    due_at: Instant,
+    /// Slices in flight may not be expected to arrive.
+    has_unexpected: bool,
+    /// Datagrams acknowledged since the last one.
+    news: u32,
+}
+
+impl Replay {
+    /// Nothing is in flight.
+    pub(super) const fn new() -> Self {
+        Self { is_stale: false, due_at: Instant::ZERO, has_unexpected: false, news: 0 }
+    }
+
+    /// Whether what is expected of the datagrams in flight is not up to date.
+    pub(super) const fn is_stale(&self) -> bool {
+        self.is_stale
+    }
+
+    pub(super) const fn set_stale(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// A datagram was acknowledged.
+    pub(super) const fn on_acked(&mut self) {
+        self.news += 1;
+    }
+
+    /// A slice was sent.
+    pub(super) const fn on_slice_sent(&mut self, is_expected: bool) {
+        self.has_unexpected |= !is_expected;
+    }
+
+    /// It does not wait: all that was in flight is given up.
+    pub(super) const fn hurry(&mut self) {
+        self.due_at = Instant::ZERO;
+    }
+
+    /// When it is due, if that is later.
+    pub(super) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        (self.is_stale && self.due_at > now).then_some(self.due_at)
+    }
+
+    /// Brings what is expected of the datagrams in flight up to date, if that is due. Returns how many were
+    /// looked at.
+    fn run(
+        &mut self,
+        chunks: &mut Chunks,
+        path: &mut PathState,
+        now: Instant,
+        ledger: &mut Ledger,
+    ) -> usize {
+        if !self.is_stale {
+            return 0;
+        }
+        let is_decisive = self.is_model_decisive(chunks, path, ledger);
+        if is_decisive && now < self.due_at {
+            return 0;
+        }
+        self.is_stale = false;
+        let news = core::mem::take(&mut self.news) as usize;
+        if is_decisive {
+            self.run_over_all(chunks, path, now, ledger)
+        } else {
+            path.bottleneck.replay_some(ledger, REPLAYED + REPLAYED_FOR_EACH * news)
+        }
+    }
+
+    /// Whether anything depends on what the model says of each datagram in flight: the pacing, or which
+    /// slices are expected to arrive.
+    fn is_model_decisive(&self, chunks: &Chunks, path: &PathState, ledger: &Ledger) -> bool {
+        let has_rate = path.bottleneck.rate().is_some();
+        let is_believed = || {
+            let below = model_believed_below(chunks, path);
+            ledger.first_unsettled().is_some_and(|number| number < below)
+        };
+        self.has_unexpected || has_rate && (path.pacing.is_modelled() || is_believed())
+    }
+
+    /// The more is in flight, the less often it is all replayed.
+    fn run_over_all(
+        &mut self,
+        chunks: &mut Chunks,
+        path: &mut PathState,
+        now: Instant,
+        ledger: &mut Ledger,
+    ) -> usize {
+        let believed_below = model_believed_below(chunks, path);
+        let (mut has_unexpected, mut has_changed) = (false, false);
+        let looked_at = path.bottleneck.replay_in_flight(ledger, |datagram, passes| {
+            let is_expected = passes || datagram.number >= believed_below;
+            if datagram.slice.is_some() && datagram.is_expected != is_expected {
+                datagram.is_expected = is_expected;
+                chunks.set_expected(datagram, is_expected);
+                has_changed = true;
+            }
+            has_unexpected |= datagram.slice.is_some() && !is_expected;
+        });
+        if has_changed {
+            chunks.rescan_margins();
+        }
+        self.has_unexpected = has_unexpected;
+        let ticks = u32::try_from(looked_at).unwrap_or(u32::MAX) / REPLAYED_PER_TICK;
+        self.due_at = now + TICK * ticks;
+        looked_at
+    }
+}
 
 impl Sender {
     /// What is expected of the datagrams in flight may have changed: until it is settled nothing more is
     /// missing.
     pub(super) fn set_stale(&mut self) {
-        self.is_stale = true;
+        self.replay.set_stale();
         self.chunks.rescan_margins();
     }
 
     /// Called before fates are settled. After feedback it corrects the backlog of each datagram, which
     /// decides how the missing ones were lost.
     pub(crate) fn begin_settling(&self, path: &mut PathState, ledger: &mut Ledger) {
-        if self.is_stale {
+        if self.replay.is_stale() {
             path.bottleneck.replay_settled(ledger);
         }
     }
@@ -50,61 +164,13 @@ impl Sender {
     /// arrive, and when the bottleneck will be idle. Returns how many datagrams were looked at for that.
     pub(crate) fn end_settling(&mut self, path: &mut PathState, ledger: &mut Ledger) -> u64 {
         self.note_in_flight(path, ledger);
-        if !self.is_stale {
-            return 0;
-        }
-        let is_decisive = self.is_model_decisive(path, ledger);
-        if is_decisive && self.now < self.replay_at {
-            return 0;
-        }
-        self.is_stale = false;
-        let news = core::mem::take(&mut self.news) as usize;
-        let looked_at = if is_decisive {
-            self.replay_all(path, ledger)
-        } else {
-            path.bottleneck.replay_some(ledger, REPLAYED + REPLAYED_FOR_EACH * news)
-        };
-        looked_at as u64
+        self.replay.run(&mut self.chunks, path, self.now, ledger) as u64
     }
+}
 
-    /// Whether anything depends on what the model says of each datagram in flight: the pacing, or which
-    /// slices are expected to arrive.
-    fn is_model_decisive(&self, path: &PathState, ledger: &Ledger) -> bool {
-        let has_rate = path.bottleneck.rate().is_some();
-        let is_believed = || {
-            let below = self.model_believed_below(path);
-            ledger.first_unsettled().is_some_and(|number| number < below)
-        };
-        self.has_unexpected || has_rate && (path.pacing.is_modelled() || is_believed())
-    }
-
-    /// Replays all that is in flight: the more that is, the less often.
-    fn replay_all(&mut self, path: &mut PathState, ledger: &mut Ledger) -> usize {
-        let believed_below = self.model_believed_below(path);
-        let Self { chunks, has_unexpected, .. } = self;
-        *has_unexpected = false;
-        let mut has_changed = false;
-        let looked_at = path.bottleneck.replay_in_flight(ledger, |datagram, passes| {
-            let is_expected = passes || datagram.number >= believed_below;
-            if datagram.slice.is_some() && datagram.is_expected != is_expected {
-                datagram.is_expected = is_expected;
-                chunks.set_expected(datagram, is_expected);
-                has_changed = true;
-            }
-            *has_unexpected |= datagram.slice.is_some() && !is_expected;
-        });
-        if has_changed {
-            chunks.rescan_margins();
-        }
-        let ticks = u32::try_from(looked_at).unwrap_or(u32::MAX) / REPLAYED_PER_TICK;
-        self.replay_at = self.now + TICK * ticks;
-        looked_at
-    }
-
-    /// Of datagrams below this number the model says which are dropped at the bottleneck's queue, before that
-    /// is known. While there are chunks to open none of that matters: what is dropped is known long before
-    /// the end, and what was not would be sent twice.
-    pub(super) fn model_believed_below(&self, path: &PathState) -> u64 {
-        if self.chunks.has_unopened() { 0 } else { path.pacing.own_from() }
-    }
+/// Of datagrams below this number the model says which are dropped at the bottleneck's queue, before that
+/// is known. While there are chunks to open none of that matters: what is dropped is known long before
+/// the end, and what was not would be sent twice.
+pub(super) fn model_believed_below(chunks: &Chunks, path: &PathState) -> u64 {
+    if chunks.has_unopened() { 0 } else { path.pacing.own_from() }
 }

@@ -54,7 +54,7 @@ impl Sender {
     /// The chunk that is opened now, and the next ones, are cut small if a slice as large as the path carries
     /// would keep a game's packet waiting, as far as is known.
     pub(super) fn cut_for_game(&mut self, path: &mut PathState) {
-        let rate = path.pacing.rate(&self.queue(path));
+        let rate = path.pacing.rate(&self.gate.queue(path));
         let is_long = |rate| self.path_packet() / rate > beside_game::MAX_SLICE;
         self.chunks.cutting.is_fine =
             self.config.urgency == Urgency::DuringPlay && rate.is_none_or(is_long);
@@ -79,7 +79,8 @@ impl Sender {
     /// The peer's program reads by so much later than datagrams arrive. No more is sent in that time than can
     /// wait for it, and its answer may take so much longer.
     pub(crate) fn set_lateness(&mut self, lateness: Duration) {
-        self.reader.set_lateness(lateness.into(), Rate::from_bps(self.config.min_rate_bps));
+        let floor = Rate::from_bps(self.config.min_rate_bps);
+        self.gate.set_reader_lateness(lateness.into(), floor);
         self.silence.set_lateness(lateness);
     }
 
@@ -94,8 +95,7 @@ impl Sender {
     }
 
     pub(crate) fn set_max_rate_bps(&mut self, max_rate_bps: u64) {
-        self.config.max_rate_bps = max_rate_bps;
-        self.limit.set(max_rate_bps);
+        self.gate.set_limit(max_rate_bps);
     }
 
     #[cfg(test)]
@@ -113,7 +113,7 @@ impl Sender {
             self.silence.begin(now);
         }
         self.after_program(now, |sender| sender.chunks.push(block));
-        self.lateness.on_input(now);
+        self.gate.on_input(now);
     }
 
     /// Nothing more is sent of a block: all of it is done, or it is given up.
@@ -145,10 +145,8 @@ impl Sender {
     pub(crate) fn on_credit(&mut self, now: Instant, given: u64) {
         let was_held_back = self.chunks.is_held_back();
         if self.chunks.credit.raise(given) && was_held_back {
-            // The pause was the receiver's: it was no silence, and nothing was late.
-            self.silence.on_feedback(now);
-            self.silence.on_progress(now);
-            self.lateness.on_input(now);
+            // The pause was the receiver's.
+            self.end_pause(now);
         }
     }
 
@@ -208,6 +206,24 @@ impl Sender {
         self.on_report(now, is_news);
     }
 
+    /// Opens or closes the server's uplink to this connection.
+    pub(crate) fn set_uplink_open(&mut self, now: Instant, is_open: bool) {
+        if self.gate.set_uplink_open(now, is_open) {
+            // Nobody could make progress meanwhile.
+            self.silence.on_progress(now);
+        }
+    }
+
+    /// Whether a slice could go as soon as the server's uplink is open.
+    pub(crate) const fn awaits_uplink(&self) -> bool {
+        self.gate.awaits_uplink()
+    }
+
+    /// Sets whether the server paces the connections to this address together.
+    pub(crate) const fn set_paced_together(&mut self, is_paced: bool) {
+        self.gate.set_paced_together(is_paced);
+    }
+
     /// Something was heard from the peer, whatever it was.
     pub(crate) fn on_heard(&mut self, now: Instant) {
         self.silence.on_heard(now);
@@ -218,6 +234,13 @@ impl Sender {
         self.on_report(now, false);
     }
 
+    /// It goes on after a pause that was not its own: it was no silence, and nothing was late.
+    pub(super) fn end_pause(&mut self, now: Instant) {
+        self.silence.on_feedback(now);
+        self.silence.on_progress(now);
+        self.gate.on_input(now);
+    }
+
     /// The peer reported what it has.
     fn on_report(&mut self, now: Instant, is_progress: bool) {
         if is_progress {
@@ -225,6 +248,6 @@ impl Sender {
             self.silence.on_progress(now);
             self.set_stale();
         }
-        self.lateness.on_input(now);
+        self.gate.on_input(now);
     }
 }

@@ -53,14 +53,12 @@ impl Sender {
         self.set_stale();
     }
 
-    /// The program acts. If it was waited for, the pause was neither silence nor lateness.
+    /// The program acts. If it was waited for, the pause is over.
     pub(super) fn after_program<R>(&mut self, now: Instant, act: impl FnOnce(&mut Self) -> R) -> R {
         let was_awaited = self.chunks.awaits_program();
         let result = act(self);
         if was_awaited && !self.chunks.awaits_program() {
-            self.silence.on_feedback(now);
-            self.silence.on_progress(now);
-            self.lateness.on_input(now);
+            self.end_pause(now);
         }
         result
     }

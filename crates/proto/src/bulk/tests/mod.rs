@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use crate::Instant;
 use crate::bulk::{Known, PathState, Sender, SenderConfig};
-use crate::transit::{AckFrame, ChunkAt, KEPT, Ledger, Modelled, Outgoing, PathId, Symbol, Timing};
+use crate::transit::{AckFrame, ChunkAt, KEPT, Ledger, Outgoing, PathId, Symbol, Timing};
 
 const fn micros(micros: u64) -> Instant {
     Instant::from_nanos(micros * 1000)
@@ -25,15 +25,7 @@ fn chunk_of(bytes: usize) -> Vec<u8> {
 
 /// A datagram without a slice is sent.
 fn send(ledger: &mut Ledger, now: Instant) {
-    let number = ledger.next_number();
-    let outgoing = Outgoing {
-        number,
-        wire_bytes: 1228,
-        is_ack_eliciting: true,
-        is_marked: false,
-        slice: None,
-        modelled: Modelled::default(),
-    };
+    let outgoing = Outgoing::without_slice(ledger.next_number());
     ledger.on_sent(now, &mut Timing::new(PathId::FIRST), outgoing);
 }
 

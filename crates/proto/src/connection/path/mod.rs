@@ -12,12 +12,15 @@ mod validation;
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::ecn::EcnMarking;
-use super::message_pace::MessagePace;
+use super::ecn::{AckedMarks, EcnMarking};
+use super::message_pace::{KnownPath, MessagePace};
 use super::mtu::{Mtu, Settled};
+use super::recovery::ItemFate;
+use crate::crypto::TAG_BYTES;
 use crate::outgoing::BlocksPath;
-use crate::transit::{Datagram, PathId, Timing};
+use crate::transit::{Datagram, PathId, SentPart, Timing};
 use crate::wire::MAX_DATAGRAM_BYTES;
+use crate::wire::header::DATA_HEADER_BYTES;
 use crate::{FourTuple, Instant};
 use validation::{AmplificationLimit, Candidate};
 
@@ -45,7 +48,7 @@ pub(crate) struct Path {
     pub(super) timing: Timing,
     pub(super) ecn: EcnMarking,
     /// Made for the first message.
-    pub(super) messages: Option<Box<MessagePace>>,
+    messages: Option<Box<MessagePace>>,
     pub(super) blocks: BlocksPath,
 }
 
@@ -121,6 +124,11 @@ impl Path {
         self.mtu.usable()
     }
 
+    /// Bytes of frames in a full datagram: what a slice with its header may fill.
+    pub(crate) const fn slice_room(&self) -> usize {
+        self.max_datagram_bytes() as usize - DATA_HEADER_BYTES - TAG_BYTES
+    }
+
     /// When a probe for larger datagrams is due: never to an address that is not validated.
     pub(crate) fn probe_at(&self) -> Option<Instant> {
         self.mtu.probe_at().filter(|_| self.limit.is_none())
@@ -153,6 +161,71 @@ impl Path {
         }
         let settled = Settled { number, bytes: datagram.payload_bytes(), sent_at, is_lost };
         self.mtu.on_settled(now, settled, probe_timeout)
+    }
+
+    /// When a message may go, within the window and the pace of messages; `None` if not before an ack or a
+    /// loss.
+    pub(super) fn message_at(&self) -> Option<Instant> {
+        match &self.messages {
+            Some(pace) => pace.opens_at(self.known_of_messages()),
+            None => Some(Instant::ZERO),
+        }
+    }
+
+    /// A part of a message was sent.
+    pub(super) fn on_part_sent(&mut self, now: Instant, part: SentPart) {
+        let known = self.known_of_messages();
+        self.messages.get_or_insert_with(Box::default).on_sent(now, part, known);
+    }
+
+    /// The fate of a part that was sent in this datagram. The next one has number `next`.
+    pub(super) fn on_part(
+        &mut self,
+        datagram: &Datagram,
+        part: SentPart,
+        fate: ItemFate,
+        next: u64,
+    ) {
+        let Some(pace) = self.pace_of(datagram) else { return };
+        match fate {
+            ItemFate::Acked => pace.on_acked(part),
+            ItemFate::Lost => pace.on_lost(part, datagram.number, next),
+        }
+    }
+
+    /// A datagram that counted as lost has arrived, with so many parts of messages.
+    pub(super) fn on_parts_spurious(&mut self, datagram: &Datagram, parts: usize) {
+        if let Some(pace) = self.pace_of(datagram) {
+            (0..parts).for_each(|_| pace.on_spurious(datagram.number));
+        }
+    }
+
+    /// The pace of messages, if this datagram says something of it.
+    fn pace_of(&mut self, datagram: &Datagram) -> Option<&mut MessagePace> {
+        let is_here = self.is_of(datagram);
+        self.messages.as_deref_mut().filter(|_| is_here)
+    }
+
+    fn known_of_messages(&self) -> KnownPath {
+        let rtt = self.timing.rtt().smoothed_rtt();
+        KnownPath { rtt, rate_bps: self.blocks.proven_rate_bps() }
+    }
+
+    /// The marks of an ECN ack. Of a congestion that they show, messages hear here: no datagram before number
+    /// `oldest` met it, and the next one is `next`. Returns whether there is one.
+    pub(super) fn on_marks(
+        &mut self,
+        now: Instant,
+        marks: AckedMarks,
+        oldest: Option<u64>,
+        next: u64,
+    ) -> bool {
+        let rtt = self.timing.rtt().smoothed_rtt().unwrap_or_default();
+        let is_congested = self.ecn.on_ack(now, rtt, marks);
+        if let Some(oldest) = oldest.filter(|_| is_congested) {
+            self.messages.iter_mut().for_each(|pace| pace.on_congestion(oldest, next));
+        }
+        is_congested
     }
 
     /// Bytes that may still be sent to an address that is not validated; `None` if it is.

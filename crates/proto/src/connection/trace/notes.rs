@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use super::frame::{self, SliceSort, TraceFrame};
 use super::queue::Trace;
 use super::{DatagramKind, TraceDatagram, TraceEvent, TraceLevel, TraceMeasures, Traced};
-use crate::connection::{CloseReason, Connection, Event, Parameters};
+use crate::connection::{CloseReason, Connection, Ends, Event, Parameters};
 use crate::transit::{Datagram, LossReason};
 use crate::wire::Role;
 use crate::{DropReason, Instant};
@@ -24,56 +24,33 @@ impl Connection {
     /// The next event of its trace, the oldest first.
     #[must_use]
     pub fn poll_trace(&mut self) -> Option<Traced> {
-        self.trace.as_mut()?.pop()
+        self.life.trace_mut()?.pop()
     }
 
     /// Its trace, which has nothing more then.
-    pub(crate) fn take_trace(&mut self) -> Option<Box<Trace>> {
-        self.trace.take()
+    pub(crate) const fn take_trace(&mut self) -> Option<Box<Trace>> {
+        self.life.take_trace()
     }
 
     pub(crate) fn has_trace(&self) -> bool {
-        self.trace.as_ref().is_some_and(|trace| !trace.is_empty())
-    }
-
-    /// Writes an event of the connection's life down.
-    pub(in crate::connection) fn note(&mut self, at: Instant, event: impl FnOnce() -> TraceEvent) {
-        if let Some(trace) = &mut self.trace {
-            trace.push(at, event());
-        }
-    }
-
-    /// What is in a datagram, before it is encrypted; `rest` is the data of its slice, if that is elsewhere.
-    pub(in crate::connection) fn compose_note(
-        &self,
-        datagram: &[u8],
-        header_bytes: usize,
-        rest: &[u8],
-    ) -> Composed {
-        let frames = datagram.get(header_bytes..).unwrap_or_default();
-        let is_all = self.trace.as_ref().is_some_and(|trace| trace.has(TraceLevel::Datagrams));
-        let next = self.received.largest().map_or(0, |largest| largest + 1);
-        let whole = if is_all && !rest.is_empty() { [frames, rest].concat() } else { Vec::new() };
-        let plaintext = if whole.is_empty() { frames } else { &whole };
-        let (frames, is_ack_eliciting) = frame::read(plaintext, next, is_all);
-        // A slice that is cut off was not read.
-        Composed { frames, is_ack_eliciting: is_ack_eliciting || !rest.is_empty() }
+        self.life.trace().is_some_and(|trace| !trace.is_empty())
     }
 
     /// A datagram was sealed and is on its way.
     pub(in crate::connection) fn note_sent(&mut self, number: u64, bytes: usize, it: Composed) {
         let Composed { mut frames, is_ack_eliciting } = it;
-        let now = self.now;
+        let now = self.life.now();
         // What the datagrams before it changed, all at the same time.
-        if self.trace.as_ref().is_some_and(|trace| trace.sent_at.is_some_and(|at| at < now)) {
+        if self.life.trace().is_some_and(|trace| trace.sent_at.is_some_and(|at| at < now)) {
             self.note_measures();
         }
-        let (resent, updates) = (self.blocks_out.stats().resent, self.protection.updates());
-        let kind = match self.welcome_message.is_empty() {
-            true => DatagramKind::Data,
-            false => DatagramKind::Response,
+        let resent = self.outbound.blocks().stats().resent;
+        let updates = self.agreement.key_updates();
+        let kind = match self.agreement.is_responding() {
+            true => DatagramKind::Response,
+            false => DatagramKind::Data,
         };
-        let Some(trace) = &mut self.trace else { return };
+        let Some(trace) = self.life.trace_mut() else { return };
         if resent > core::mem::replace(&mut trace.resent, resent)
             && let Some(TraceFrame::Slice { sort, .. }) = frames.last_mut()
             && *sort == SliceSort::Source
@@ -90,7 +67,7 @@ impl Connection {
 
     /// The datagram that was just sent is a probe for larger ones, which does not count as in flight.
     pub(in crate::connection) fn note_probe(&mut self, bytes: usize) {
-        if let Some(trace) = &mut self.trace {
+        if let Some(trace) = self.life.trace_mut() {
             trace.bytes_in_flight = trace.bytes_in_flight.saturating_sub(bytes as u64);
         }
     }
@@ -103,11 +80,12 @@ impl Connection {
         bytes: usize,
         plaintext: &[u8],
     ) {
-        let kind = if is_data { DatagramKind::Data } else { DatagramKind::Response };
-        let (now, next, updates) = (self.now, self.sent.next_number(), self.protection.updates());
-        let Some(trace) = self.trace.as_mut().filter(|trace| trace.has(TraceLevel::Life)) else {
+        let now = self.life.now();
+        let Some(trace) = self.life.trace_mut().filter(|trace| trace.has(TraceLevel::Life)) else {
             return;
         };
+        let (next, updates) = (self.recovery.next_number(), self.agreement.key_updates());
+        let kind = if is_data { DatagramKind::Data } else { DatagramKind::Response };
         let is_all = trace.has(TraceLevel::Datagrams);
         let (frames, is_ack_eliciting) = frame::read(plaintext, next, is_all);
         trace.on_key_updates(now, updates);
@@ -122,12 +100,12 @@ impl Connection {
         reason: DropReason,
         bytes: usize,
     ) {
-        self.note(at, || TraceEvent::DatagramDropped { reason, bytes });
+        self.life.note(at, || TraceEvent::DatagramDropped { reason, bytes });
     }
 
     /// A copy of the request arrived at a server.
     pub(in crate::connection) fn note_request(&mut self, at: Instant, bytes: usize) {
-        if let Some(trace) = &mut self.trace {
+        if let Some(trace) = self.life.trace_mut() {
             let request = trace.next_request(bytes);
             trace.push(at, TraceEvent::DatagramReceived(request));
         }
@@ -140,7 +118,7 @@ impl Connection {
         datagram: &Datagram,
         why: Option<LossReason>,
     ) {
-        let Some(trace) = &mut self.trace else { return };
+        let Some(trace) = self.life.trace_mut() else { return };
         if datagram.is_ack_eliciting() {
             let bytes = datagram.payload_bytes() as u64;
             trace.bytes_in_flight = trace.bytes_in_flight.saturating_sub(bytes);
@@ -155,18 +133,9 @@ impl Connection {
         );
     }
 
-    /// The connection has ended. If this end has ended it, nothing is in flight any more.
-    pub(in crate::connection) fn note_closed(&mut self, now: Instant, reason: &CloseReason) {
-        let Some(trace) = &mut self.trace else { return };
-        if let CloseReason::Here(_) = reason {
-            trace.bytes_in_flight = 0;
-        }
-        trace.push(now, TraceEvent::Closed(reason.clone()));
-    }
-
     /// Writes down what is measured, if it has changed: after an ack, a loss, or datagrams of one moment.
     pub(in crate::connection) fn note_measures(&mut self) {
-        let Some(trace) = self.trace.as_ref().filter(|trace| trace.has(TraceLevel::Path)) else {
+        let Some(trace) = self.life.trace().filter(|trace| trace.has(TraceLevel::Path)) else {
             return;
         };
         let (rtt, known) = (self.path.timing.rtt(), self.path.blocks.known());
@@ -186,10 +155,10 @@ impl Connection {
             pacing_rate_bps: self.pace_bps(),
             window_bytes: bandwidth_bps.map(held),
             bytes_in_flight: trace.bytes_in_flight,
-            datagrams_in_flight: self.sent.in_flight(),
+            datagrams_in_flight: self.recovery.in_flight(),
         };
-        let (now, size) = (self.now, self.path.max_datagram_bytes());
-        let Some(trace) = &mut self.trace else { return };
+        let (now, size) = (self.life.now(), self.path.max_datagram_bytes());
+        let Some(trace) = self.life.trace_mut() else { return };
         trace.sent_at = None;
         if measures != trace.measures {
             trace.measures = measures;
@@ -206,7 +175,7 @@ impl Connection {
         | Event::BlockComplete { tag, .. }
         | Event::BlockHere { tag } = *event
         {
-            self.note(now, || TraceEvent::BlockReceived { tag });
+            self.life.note(now, || TraceEvent::BlockReceived { tag });
         }
     }
 }
@@ -214,13 +183,14 @@ impl Connection {
 impl Trace {
     /// The connection begins, by this handshake.
     pub(in crate::connection) fn begin(&mut self, now: Instant, parameters: &Parameters) {
-        if parameters.role == Role::Server {
-            let (peer, client_id) = (parameters.address.remote, parameters.remote.0);
+        let Ends { role, local, remote, .. } = parameters.ends;
+        if role == Role::Server {
+            let (peer, client_id) = (parameters.address.remote, remote.0);
             self.push(now, TraceEvent::Started { is_client: false, peer, client_id });
         }
-        let server_id = match parameters.role {
-            Role::Client => parameters.remote,
-            Role::Server => parameters.local,
+        let server_id = match role {
+            Role::Client => remote,
+            Role::Server => local,
         };
         self.max_datagram_bytes = 1200;
         self.push(
@@ -232,6 +202,32 @@ impl Trace {
                 there: parameters.peer.into(),
             },
         );
+    }
+
+    /// What is in a datagram, before it is encrypted; `rest` is the data of its slice, if that is elsewhere.
+    /// Acks of the peer's datagrams are below `next`.
+    pub(in crate::connection) fn compose(
+        &self,
+        datagram: &[u8],
+        header_bytes: usize,
+        rest: &[u8],
+        next: u64,
+    ) -> Composed {
+        let frames = datagram.get(header_bytes..).unwrap_or_default();
+        let is_all = self.has(TraceLevel::Datagrams);
+        let whole = if is_all && !rest.is_empty() { [frames, rest].concat() } else { Vec::new() };
+        let plaintext = if whole.is_empty() { frames } else { &whole };
+        let (frames, is_ack_eliciting) = frame::read(plaintext, next, is_all);
+        // A slice that is cut off was not read.
+        Composed { frames, is_ack_eliciting: is_ack_eliciting || !rest.is_empty() }
+    }
+
+    /// The connection has ended. If this end has ended it, nothing is in flight any more.
+    pub(in crate::connection) fn on_closed(&mut self, now: Instant, reason: &CloseReason) {
+        if let CloseReason::Here(_) = reason {
+            self.bytes_in_flight = 0;
+        }
+        self.push(now, TraceEvent::Closed(reason.clone()));
     }
 
     /// The next request, of a client that has sent it or a server that has received it.

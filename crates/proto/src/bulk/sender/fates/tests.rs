@@ -11,7 +11,6 @@ use super::super::super::cut::SliceSize;
 use super::super::super::known::Known;
 use super::super::super::units::Rate;
 use super::*;
-use crate::Instant;
 use crate::bulk::{NewBlock, SenderConfig};
 use crate::transit::{AckFrame, ArrivalsFrame, ChunkAt, KEPT, Outgoing, PathId, Timing};
 use crate::urgency::Urgency;
@@ -152,9 +151,9 @@ impl Line {
             sender.on_settled(path, &settled);
         }
         // Only feedback makes a replay.
-        let was_stale = self.sender.is_stale;
+        let was_stale = self.sender.is_stale();
         self.sender.end_settling(&mut self.path, &mut self.ledger);
-        if was_stale && !self.sender.is_stale {
+        if was_stale && !self.sender.is_stale() {
             self.check();
             self.checked += 1;
         }
@@ -173,7 +172,7 @@ impl Line {
 
     /// Compares with a plain replay.
     fn check(&self) {
-        let below = self.sender.model_believed_below(&self.path);
+        let below = model_believed_below(&self.sender.chunks, &self.path);
         let (mut bottleneck, mut ledger) = (self.path.bottleneck.clone(), self.ledger.clone());
         let mut expected: Vec<(u64, ChunkAt)> = Vec::new();
         bottleneck.replay_in_flight(&mut ledger, |datagram, passes| {
