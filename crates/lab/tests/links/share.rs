@@ -424,6 +424,76 @@ fn a_game_does_not_feel_a_block_on_another_connection() {
     a_game_feels_nothing(GameIsOn::AnotherConnection);
 }
 
+/// A block beside a game, on another connection, from second 2 on: its Mbit/s in these seconds, and the share
+/// of what the link was offered that it dropped.
+fn block_in_play<const N: usize>(
+    what: &str,
+    down: LinkConfig,
+    spans: [[u64; 2]; N],
+) -> ([f64; N], f64, GameReport) {
+    let end = spans[N - 1][1];
+    let up = LinkConfig { bucket: None, rate_changes: Vec::new(), ..down.clone() };
+    let flows = vec![
+        Competitor::game(config_in_play(), GameStream::new(s(2), s(end))),
+        Competitor::haulier(config_in_play()).starting_at(s(2)),
+    ];
+    let lasts = Duration::from_secs(end + 1);
+    let report = Share { access: Access { up, down }, flows, lasts }.run(seed());
+    let mbits = spans.map(|[from, to]| report.mbit(s(from), s(to))[1]);
+    let dropped = report.dropped_bytes as f64 / report.offered_bytes as f64;
+    let game = report.games[0].unwrap();
+    println!("{what}: {mbits:?} Mbit/s, {dropped:.3} dropped, {game:?}, seed {}", seed());
+    (mbits, dropped, game)
+}
+
+/// A policer fills no queue. The train of a block beside a game shows the rate of the line: it went on with
+/// seven tenths of that, and 86 % of it was dropped, without end.
+#[test]
+fn a_block_beside_a_game_finds_a_policer_out() {
+    for rtt_ms in [20, 80] {
+        let bucket =
+            TokenBucket { rate_bps: 10_000_000, burst_bytes: 20_000, excess: Excess::Dropped };
+        let line = LinkConfig::new(100_000_000, Duration::from_micros(rtt_ms * 500));
+        let down = LinkConfig { bucket: Some(bucket), ..line.with_queue(256 << 10) };
+        let what = format!("policer, {rtt_ms} ms");
+        let ([mbit], dropped, _) = block_in_play(&what, down, [[4, 32]]);
+        assert!(mbit > 5.0 && dropped < 0.15, "{rtt_ms} ms: {mbit} Mbit/s, {dropped}");
+    }
+}
+
+/// The link becomes half as fast, and is what it was ten seconds later. Where a slice takes 4 ms more than
+/// before, that was a queue for good, and a block went on with a twentieth of the link.
+#[test]
+fn a_block_beside_a_game_follows_the_rate_of_the_link() {
+    for (mbit, rtt_ms) in [(20, 40), (5, 80)] {
+        let changes = [(12, mbit * 500_000), (22, mbit * 1_000_000)];
+        let rate_changes =
+            changes.map(|(at, rate_bps)| RateChange { at: s(at), rate_bps }).to_vec();
+        let link = LinkConfig::new(mbit * 1_000_000, Duration::from_micros(rtt_ms * 500));
+        let down = LinkConfig { rate_changes, ..link.with_queue(256 << 10) };
+        let what = format!("{mbit} Mbit/s, then half of it, then all again");
+        let (mbits, _, game) = block_in_play(&what, down, [[6, 12], [15, 22], [36, 46]]);
+        let parts = [1.0, 0.5, 1.0].map(|part| part * mbit as f64);
+        let is_used = mbits.iter().zip(parts).all(|(got, had)| *got > 0.5 * had);
+        assert!(is_used && game.missing == 0, "{mbit} Mbit/s: {mbits:?}");
+    }
+}
+
+/// Half to twice what a weak link passes is less than the floor of any transfer. Beside a game there is none:
+/// 64 kbit/s were offered 2.7 times what they pass, of which nearly two thirds were dropped.
+#[test]
+fn a_block_in_play_offers_a_weak_link_little_more_than_it_passes() {
+    for kbps in [32, 64, 128, 256] {
+        let link = LinkConfig::new(kbps * 1_000, Duration::from_millis(100)).with_queue(16_000);
+        let flows = vec![Competitor::haulier(config_in_play()).with_blocks_of(256 << 10)];
+        let report = Share::new(link, flows, Duration::from_secs(40)).run(seed());
+        let offered = report.offered_bytes as f64 * 8.0 / (kbps * 40_000) as f64;
+        let used = report.mbit(s(10), s(40))[0] * 1e3 / kbps as f64;
+        println!("{kbps} kbit/s: {offered:.2} of it offered, {used:.2} used, seed {}", seed());
+        assert!(offered < 1.3 && used > 0.5, "{kbps} kbit/s: {offered} {used}");
+    }
+}
+
 /// The harness: a game is seen to feel it when TCP fills the queue, and what it loses where its link is too
 /// slow.
 #[test]

@@ -341,7 +341,7 @@ impl Sender {
             pacing.learn(rate);
         }
         for sample in bottleneck.newest(count) {
-            pacing.on_arrival(self.now, sample, path.rtt_span);
+            pacing.on_arrival(self.now, sample);
         }
         if let Some(longer) = pacing.poll_rise() {
             bottleneck.on_longer(longer);

@@ -11,7 +11,7 @@ mod long;
 pub(super) mod near;
 pub(super) mod upward;
 
-pub(super) use game::{beside_game, policer};
+pub(super) use game::beside_game;
 pub(super) use long::{delay, start};
 
 /// The interval at which slices are sent, as a batch.
@@ -217,18 +217,10 @@ pub(super) mod flow {
     /// The least round trip that a law reckons with: 20 datagrams at 10 Mbit/s.
     pub(crate) const MIN_ROUND: Span = Span::from_millis(20);
 
-    /// Datagrams after which the losses at the floor are judged, and the share above which it is lowered.
-    pub(crate) const FLOOR_WINDOW: u32 = 32;
-    pub(crate) const FLOOR_LOSS: f64 = 0.1;
-
     /// Where datagrams are held up for longer than that, a round lasts so many times as long as they are, and
     /// has so many arrivals: half as many change the rate by a tenth for nothing.
     pub(crate) const DISORDERED_ROUND: f64 = 2.0;
     pub(crate) const DISORDERED_ARRIVALS: usize = 12;
-
-    /// The maximum further reduction for a round trip after a decrease, which drains the flow's part of the
-    /// queue.
-    pub(crate) const MAX_DRAIN: f64 = 0.5;
 
     /// The maximum delay of a tick that is made up for, unless the caller was later.
     pub(crate) const CATCH_UP: Span = Span::from_millis(4);

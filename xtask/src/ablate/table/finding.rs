@@ -247,13 +247,4 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
              let law = Law::Blind(Blind::new(floor, None));\n        let floor =",
         )],
     },
-    Mechanism {
-        name: "floor-sinks",
-        without: "the floor stays where it is not passed",
-        edits: &[edit(
-            "crates/proto/src/bulk/pacing/flow.rs",
-            "        if self.at_floor.share() > FLOOR_LOSS {",
-            "        if self.at_floor.share() > FLOOR_LOSS && !$off {",
-        )],
-    },
 ];

@@ -132,9 +132,9 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a window makes up for nothing: a datagram goes in each tick",
         edits: &[edit(
             "crates/proto/src/bulk/pacing/windowed/mod.rs",
-            "        let pace = self.flow.pace();\n        let most =",
+            "        let pace = self.flow.rate();\n        let most =",
             "        if $off {\n            return Span::ZERO;\n        }\n        \
-             let pace = self.flow.pace();\n        let most =",
+             let pace = self.flow.rate();\n        let most =",
         )],
     },
     Mechanism {

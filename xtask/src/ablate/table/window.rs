@@ -59,8 +59,9 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a pace that holds the window back does not grow",
         edits: &[edit(
             WINDOW,
-            "            self.growth = growth.max((2.0 * growth).min(MAX_PACE));",
-            "            self.growth = if $off { growth } else { growth.max((2.0 * growth).min(MAX_PACE)) };",
+            "            self.growth = growth.max((2.0 * growth).min(self.max_growth.unwrap_or(MAX_PACE)));",
+            "            let most = self.max_growth.unwrap_or(MAX_PACE);\n            \
+             self.growth = if $off { growth } else { growth.max((2.0 * growth).min(most)) };",
         )],
     },
     Mechanism {
@@ -230,9 +231,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a round's delay is its own alone",
         edits: &[edit(
             WINDOWED,
-            "            let is_old = now - at >= LATELY || n >= LAST_ROUNDS;\n            if is_old &&",
-            "            let is_old = now - at >= LATELY || n >= LAST_ROUNDS;\n            \
-             if n > 0 && $off || is_old &&",
+            "            if is_old && delays.count >= self.objective.min_delays {",
+            "            if n > 0 && $off || is_old && delays.count >= self.objective.min_delays {",
         )],
     },
     Mechanism {

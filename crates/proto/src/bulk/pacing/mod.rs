@@ -1,12 +1,11 @@
-//! Pacing of slices: four laws, of which one applies at a time.
+//! Pacing of slices: three laws, of which one applies at a time.
 //!
 //! Without a known rate an initial guess is used ([`blind`]), with one the modelled queue of the
-//! bottleneck ([`model`]). A long transfer is paced by a window ([`windowed`]). Beside a game a transfer uses
-//! what the game leaves ([`beside_game`]). Each law is a variant with its own state, and this file selects
+//! bottleneck ([`model`]). A long transfer is paced by a window, and so is one beside a game, with another
+//! objective ([`windowed`]). Each law is a variant with its own state, and this file selects
 //! it. All but the first have a [`flow`], which takes arrivals and fates and decides when the next slice may
 //! be sent.
 
-mod beside_game;
 mod blamed;
 mod blind;
 mod cubic;
@@ -14,7 +13,6 @@ mod drains;
 mod flow;
 mod model;
 mod pairs;
-mod policer;
 mod seen;
 mod start;
 #[cfg(test)]
@@ -26,7 +24,6 @@ use alloc::boxed::Box;
 pub(crate) use blind::Blind;
 pub(crate) use model::Queue;
 
-use self::beside_game::BesideGame;
 use self::blamed::Blamed;
 use self::blind::Guess;
 use self::flow::Flow;
@@ -46,10 +43,8 @@ enum Law {
     Blind(Blind),
     /// The modelled queue.
     Model(Box<Start>),
-    /// A long transfer.
+    /// A long transfer, or one beside a game.
     Windowed(Box<Windowed>),
-    /// A transfer beside a game.
-    BesideGame(Box<BesideGame>),
 }
 
 /// The current law, and the state that all of them share.
@@ -140,7 +135,7 @@ impl Pacing {
     /// What was used beside a game, where that has shown no queue.
     pub(crate) fn least_rate(&self) -> Option<Rate> {
         match &self.law {
-            Law::BesideGame(game) => game.least_rate(),
+            Law::Windowed(law) => law.least_rate(),
             _ => None,
         }
     }
@@ -171,29 +166,28 @@ impl Pacing {
         self.hint = Some(rate);
         match &mut self.law {
             Law::Blind(blind) => blind.set_hint(rate),
-            Law::BesideGame(game) => game.set_hint(rate),
-            _ => {}
+            Law::Windowed(law) => law.set_hint(rate),
+            Law::Model(_) => {}
         }
     }
 
     /// Selects the law for this urgency, length of transfer and known rate.
     pub(crate) fn follow(&mut self, urgency: Urgency, is_long: bool, known: Option<Rate>) {
         if urgency == Urgency::DuringPlay {
-            if let Law::BesideGame(game) = &mut self.law {
-                if let Some(known) = known {
-                    game.learn(known);
-                }
-                return;
+            if self.is_beside_game() {
+                return known.map_or((), |known| self.learn(known));
             }
-            let mut game = BesideGame::new(self.floor, self.next, known, self.is_least);
+            let (rtt, packet) = (self.rtt + self.later, self.full + NEARLY_FULL);
+            let (next, is_least) = (self.next, self.is_least);
+            let mut law = Windowed::beside_game(next, known, is_least, rtt, self.in_flight, packet);
             if let Some(hint) = self.hint {
-                game.set_hint(hint);
+                law.set_hint(hint);
             }
-            self.law = Law::BesideGame(Box::new(game));
+            self.law = Law::Windowed(Box::new(law));
             self.own_from = self.next;
             return;
         }
-        if let Law::BesideGame(_) = self.law {
+        if self.is_beside_game() {
             self.law = Law::Blind(Blind::new(self.floor, self.hint));
             (self.own_from, self.cut) = (u64::MAX, None);
         }
@@ -269,13 +263,13 @@ impl Pacing {
         match &self.law {
             Law::Blind(_) => None,
             Law::Model(_) => queue.rate(),
-            _ => self.flow().map(Flow::pace),
+            _ => self.flow().map(Flow::rate),
         }
     }
 
     /// Whether a game's packets go first, and nothing may wait in their way.
-    pub(crate) const fn is_beside_game(&self) -> bool {
-        matches!(self.law, Law::BesideGame(_))
+    pub(crate) fn is_beside_game(&self) -> bool {
+        matches!(&self.law, Law::Windowed(law) if law.gives_way())
     }
 
     /// The rate, also one that is only guessed.
@@ -290,7 +284,7 @@ impl Pacing {
     pub(crate) fn opens_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
         match &self.law {
             Law::Blind(blind) if queue.is_train && !blind.is_slow() => None,
-            Law::BesideGame(game) if queue.is_train && game.has_train() => None,
+            Law::Windowed(law) if queue.is_train && law.has_train() => None,
             Law::Blind(blind) if blind.is_unsure(now, queue.rtt) => Some(now + TICK),
             // A tick's worth is sent as one batch.
             Law::Blind(blind) => {
@@ -306,7 +300,7 @@ impl Pacing {
         match &mut self.law {
             Law::Blind(blind) if queue.is_train => blind.on_train_sent(now, self.next),
             Law::Blind(blind) => blind.on_sent(now, bytes, queue.rtt, limit),
-            Law::BesideGame(game) => game.on_slice_sent(),
+            Law::Windowed(law) => law.on_slice_sent(),
             _ => {}
         }
     }
@@ -326,7 +320,6 @@ impl Pacing {
             Law::Blind(_) => {}
             Law::Model(start) => start.on_sent(now, number, bytes, queue),
             Law::Windowed(law) => law.on_sent(now, number, bytes, queue),
-            Law::BesideGame(game) => game.on_sent(now, number, bytes),
         }
     }
 
@@ -348,7 +341,7 @@ impl Pacing {
                 self.cut = Some((guess, Blamed::new(next, guess.lost() + 1.0)));
             }
         } else if let Some(flow) = self.flow_mut() {
-            flow.on_settled(number, is_lost, rtt);
+            flow.on_settled(number, is_lost);
         }
     }
 
@@ -375,7 +368,7 @@ impl Pacing {
     }
 
     /// It was heard at `now` that a datagram arrived.
-    pub(crate) fn on_arrival(&mut self, now: Instant, sample: &Sample, rtt: Span) {
+    pub(crate) fn on_arrival(&mut self, now: Instant, sample: &Sample) {
         if let Law::Blind(blind) = &mut self.law {
             blind.on_arrival(now, sample);
         }
@@ -399,7 +392,6 @@ impl Pacing {
         };
         match &mut self.law {
             Law::Model(start) if start.is_round(lasts) => start.judge(),
-            Law::BesideGame(law) if law.is_round(lasts, rtt) => law.judge(sample.at, rtt),
             _ => {}
         }
     }
@@ -418,7 +410,6 @@ impl Pacing {
             Law::Blind(blind) if is_news => blind.on_mark(now),
             Law::Blind(_) | Law::Model(_) => {}
             Law::Windowed(law) => return law.on_mark(number, self.next),
-            _ => return self.flow_mut().map_or((), |flow| flow.on_mark(number)),
         }
         if is_news {
             self.marked = Some(self.next);
@@ -430,7 +421,6 @@ impl Pacing {
             Law::Blind(_) => None,
             Law::Model(start) => Some(&start.flow),
             Law::Windowed(law) => Some(&law.flow),
-            Law::BesideGame(law) => Some(&law.flow),
         }
     }
 
@@ -439,7 +429,6 @@ impl Pacing {
             Law::Blind(_) => None,
             Law::Model(start) => Some(&mut start.flow),
             Law::Windowed(law) => Some(&mut law.flow),
-            Law::BesideGame(law) => Some(&mut law.flow),
         }
     }
 }

@@ -74,7 +74,7 @@ impl Start {
 
     /// A datagram was sent.
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, queue: &Queue) {
-        let pace = self.flow.pace();
+        let pace = self.flow.rate();
         self.flow.on_sent(now, number, bytes, queue.catch_up_at(pace) + queue.lateness_at(pace));
         self.is_framed |= queue.late > Span::from(TICK);
     }
@@ -155,7 +155,7 @@ mod tests {
     fn arrive(start: &mut Start, numbers: core::ops::Range<u64>, one_in: u64) {
         for number in numbers {
             let is_lost = !number.is_multiple_of(one_in);
-            start.flow.on_settled(number, is_lost, RTT);
+            start.flow.on_settled(number, is_lost);
             if is_lost {
                 continue;
             }
@@ -177,7 +177,7 @@ mod tests {
     fn a_flooded_start_goes_on_at_what_arrives_and_feels_its_way_up() {
         let known = Rate::from_kbps(100_000);
         let mut start = Start::new(Flow::new(known, Rate::MIN, 800), 20);
-        let part = |start: &Start| start.flow.pace() / known;
+        let part = |start: &Start| start.flow.rate() / known;
         arrive(&mut start, 20..400, 10);
         let flooded = part(&start);
         assert!((flooded - 0.1).abs() < 0.02 && start.is_bounded, "{flooded}");
@@ -197,7 +197,7 @@ mod tests {
         let mut start = Start::new(Flow::new(known, Rate::MIN, 20), 20);
         arrive(&mut start, 20..400, 10);
         arrive(&mut start, 400..4_000, 100);
-        let part = start.flow.pace() / known;
+        let part = start.flow.rate() / known;
         assert!((part - 0.1).abs() < 0.02, "{part}");
     }
 
@@ -207,6 +207,6 @@ mod tests {
         let known = Rate::from_kbps(100_000);
         let mut start = Start::new(Flow::new(known, Rate::MIN, 20), 20);
         arrive(&mut start, 20..2_000, 2);
-        assert!(!start.is_bounded && (start.flow.pace() / known - 1.0).abs() < 1e-9);
+        assert!(!start.is_bounded && (start.flow.rate() / known - 1.0).abs() < 1e-9);
     }
 }

@@ -52,7 +52,7 @@ impl Transfer {
             }
             self.pacing.on_settled(sample.number, is_lost, 2.0 * link.delay);
             if !is_lost {
-                self.pacing.on_arrival(now.instant(), &sample, 2.0 * link.delay);
+                self.pacing.on_arrival(now.instant(), &sample);
             }
         }
         let moment = now.instant();
@@ -167,25 +167,6 @@ fn a_mark_counts_as_a_queue_above_the_target() {
     assert!(*share > 0.75, "{share}");
 }
 
-/// What was sent before the rate was reduced is marked too, and is no reason to reduce it again.
-#[test]
-fn a_mark_of_the_rate_before_is_old_news() {
-    let mut transfer = Transfer::loading(REFERENCE);
-    run(core::slice::from_mut(&mut transfer), &mut link(), 1..500);
-    let reduced_at = transfer.number;
-    let flow = transfer.pacing.flow_mut().unwrap();
-    flow.restart(flow.rate());
-    run(core::slice::from_mut(&mut transfer), &mut link(), 500..700);
-    let flow = transfer.pacing.flow_mut().unwrap();
-    flow.round.is_marked = false;
-    for old in [reduced_at - 1, reduced_at, reduced_at + 10] {
-        flow.on_mark(old);
-        assert!(!flow.round.is_marked, "it met the same queue");
-    }
-    flow.on_mark(transfer.number - 1);
-    assert!(flow.round.is_marked);
-}
-
 /// A train of 20 shows 10 Mbit/s, and behind it a guess has sent 180 datagrams at the same rate, of which one
 /// in ten arrives 8 ms after the other: that is what the start goes on at, and not the rate of the link.
 #[test]
@@ -209,10 +190,10 @@ fn a_flight_on_a_guess_is_judged_once_there_is_a_rate() {
             let (passed, received) = (f64::from(number) * PACKET, f64::from(number / 10) * PACKET);
             let (number, at) = (number.into(), sent + rtt);
             let sample = Sample { number, bytes: PACKET, at, sent, delay: rtt, passed, received };
-            pacing.on_arrival(Instant::from_millis(200), &sample, rtt);
+            pacing.on_arrival(Instant::from_millis(200), &sample);
         }
     }
-    let pace = pacing.flow_mut().unwrap().pace() / REFERENCE;
+    let pace = pacing.flow_mut().unwrap().rate() / REFERENCE;
     assert!(pacing.is_modelled() && (0.05..0.2).contains(&pace), "{pace}");
 }
 
@@ -227,7 +208,7 @@ fn each_law_applies_in_its_phase() {
     pacing.follow(Urgency::LoadScreen, true, Some(REFERENCE));
     assert!(matches!(pacing.law, Law::Windowed(_)) && pacing.has_own_rate());
     pacing.follow(Urgency::DuringPlay, true, Some(REFERENCE));
-    assert!(matches!(pacing.law, Law::BesideGame(_)));
+    assert!(pacing.is_beside_game());
     pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
     assert!(pacing.is_modelled());
     assert!(Pacing::new(FLOOR, Some(REFERENCE)).is_modelled());
@@ -238,46 +219,6 @@ fn the_rate_stays_above_the_floor() {
     let mut transfer = Transfer::loading(Rate(1.0));
     transfer.pacing.flow_mut().unwrap().restart(Rate::ZERO);
     assert_eq!(transfer.pacing.rate(&queue()), Some(FLOOR));
-}
-
-/// At the floor three of ten are lost, and lower it, down to a packet a round trip. At a rate above it they
-/// change nothing.
-#[test]
-fn losses_at_the_floor_lower_it() {
-    let rtt = Span::from_millis(200);
-    let after = |rate: Rate, percent: u64| {
-        let mut transfer = Transfer::loading(rate);
-        (0..1_000).for_each(|n| transfer.pacing.on_settled(n, n % 100 % 10 < percent / 10, rtt));
-        let flow = transfer.pacing.flow_mut().unwrap();
-        flow.restart(Rate::ZERO);
-        flow.rate()
-    };
-    assert_eq!(after(FLOOR, 30), PACKET / rtt);
-    assert_eq!(after(FLOOR, 0), FLOOR);
-    assert_eq!(after(REFERENCE, 30), FLOOR);
-}
-
-/// What lowered the floor was late, and not lost.
-#[test]
-fn a_floor_that_was_lowered_for_nothing_is_what_it_was() {
-    let rtt = Span::from_millis(200);
-    let mut flow = Flow::new(FLOOR, FLOOR, 0);
-    let floor = |flow: &mut Flow| {
-        flow.restart(Rate::ZERO);
-        flow.rate()
-    };
-    (0..500).for_each(|n| flow.on_sent(Instant::from_millis(n), n, PACKET, Span::ZERO));
-    let lost = |n: u64| n.is_multiple_of(2);
-    let judged = (0..500).find(|&n| {
-        flow.on_settled(n, lost(n), rtt);
-        flow.rate() < FLOOR
-    });
-    let late: alloc::vec::Vec<u64> = (0..judged.unwrap()).filter(|&n| lost(n)).collect();
-    let (some, others) = late.split_at(late.len() / 2 - 1);
-    some.iter().for_each(|&n| flow.on_spurious(n));
-    assert!(floor(&mut flow) < FLOOR, "most of it was lost");
-    others.iter().for_each(|&n| flow.on_spurious(n));
-    assert_eq!(floor(&mut flow), FLOOR);
 }
 
 #[test]
@@ -404,6 +345,19 @@ fn a_window_goes_on_after_everything_was_lost() {
     run(core::slice::from_mut(&mut transfer), &mut link, 3_000..4_000);
     let passed = f64::from(u32::try_from(transfer.number - begun).unwrap()) * PACKET;
     assert!(passed / Span::from_millis(1_000) > 0.8 * REFERENCE, "{passed:?}");
+}
+
+/// Beside a game nothing passes for a second, and then all of the link does again.
+#[test]
+fn a_share_is_found_again_after_everything_was_lost() {
+    let (mut transfer, mut link) = (Transfer::new(Urgency::DuringPlay, Rate::INFINITY), link());
+    run(core::slice::from_mut(&mut transfer), &mut link, 1..8_000);
+    link.loss_interval = 1;
+    run(core::slice::from_mut(&mut transfer), &mut link, 8_000..9_000);
+    link.loss_interval = 0;
+    run(core::slice::from_mut(&mut transfer), &mut link, 9_000..40_000);
+    let share = transfer.share();
+    assert!((0.6..0.8).contains(&share), "{share}");
 }
 
 #[test]

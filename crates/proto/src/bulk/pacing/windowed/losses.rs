@@ -43,6 +43,11 @@ impl Losses {
         self.recent = (0.0, 0.0);
     }
 
+    /// Datagrams since [`begin`](Self::begin), or lately.
+    pub(super) const fn recent(&self) -> f64 {
+        self.recent.1
+    }
+
     /// What is lost since [`begin`](Self::begin), or lately.
     pub(super) const fn recent_lost(&self) -> f64 {
         self.recent.0

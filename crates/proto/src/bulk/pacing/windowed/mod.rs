@@ -1,17 +1,21 @@
 //! The law of long transfers: one [`window`] bounds what is in flight, and the rate is what empties it in a
 //! round trip.
 //!
-//! It has no mode for links that vary, and no bound for what is lost of its own: all of that is in the
-//! window. Its pace is bounded by what has [`passed`], so that a short queue is not overrun. [`others`] is
-//! what it takes beside TCP. A classic mark of ECN makes it smaller by [`DECREASE`]. docs/SENDER.md, "The
-//! window", says why.
+//! What it is after is an [`objective`]: [`beside_game`] it takes what is idle. It has no mode for links
+//! that vary, and no bound for what is lost of its own: all of that is in the window. Its pace is bounded by
+//! what has [`passed`], so that a short queue is not overrun. [`others`] is what it takes beside TCP. A
+//! classic mark of ECN makes it smaller by [`DECREASE`]. docs/SENDER.md, "The window", says why.
 
+mod beside_game;
 mod losses;
+mod objective;
 mod others;
 mod passed;
 mod window;
 
+use beside_game::Yielding;
 use losses::Losses;
+use objective::{LOAD_SCREEN, Objective};
 use others::{Found, Others};
 use passed::Passed;
 use window::{Seen, Window};
@@ -47,11 +51,9 @@ const MAX_BURST: f64 = 4.0;
 const WEIGHT: f64 = 0.1;
 const MAX_TRIP: f64 = 1.5;
 
-/// Delays are those of the last [`LAST_ROUNDS`] within this time, and of more rounds until there are
-/// [`MIN_DELAYS`]: the same jitter may hold up all datagrams of some milliseconds, and one may be late alone.
-const LATELY: Span = Span::from_millis(40);
+/// Delays are those of the last rounds, at most so many, within [`Objective::lately`], and of more until
+/// there are [`Objective::min_delays`]: one may be late alone.
 const LAST_ROUNDS: usize = 2;
-const MIN_DELAYS: u32 = 4;
 const ROUNDS: usize = 8;
 
 const SECOND: Span = Span::from_secs(1);
@@ -78,6 +80,8 @@ impl Delays {
 #[derive(Clone, Debug)]
 pub(super) struct Windowed {
     pub(super) flow: Flow,
+    objective: &'static Objective,
+    yielding: Yielding,
     window: Window,
     others: Others,
     seen: Seen,
@@ -102,8 +106,8 @@ pub(super) struct Windowed {
 
 impl Windowed {
     /// Begins at the flow's rate on a link that is known to have another, with this minimum round trip, and
-    /// with datagrams in flight, of which the second number have a slice. If it is alone for sure, the losses
-    /// until now are the path's own.
+    /// with datagrams in flight, of which the second number have a slice. If it is alone for sure, the
+    /// losses until now are the path's own.
     pub(super) fn new(
         flow: Flow,
         known: Rate,
@@ -120,6 +124,8 @@ impl Windowed {
             window: Window::new(MIN_FIRST + rate * trip / packet, in_flight.0.into(), losses),
             others: Others::new(now, rate.max(PART * known) * trip / packet),
             flow,
+            objective: &LOAD_SCREEN,
+            yielding: Yielding::NOTHING,
             seen: Seen::NOTHING,
             delays: Delays::NONE,
             rounds: [(Span::ZERO, Delays::NONE); ROUNDS],
@@ -135,6 +141,11 @@ impl Windowed {
         }
     }
 
+    /// Whether it gives way to a game.
+    pub(super) const fn gives_way(&self) -> bool {
+        self.objective.share < 1.0
+    }
+
     /// Sets the number of datagrams in flight, and of those with a slice.
     pub(super) const fn set_in_flight(&mut self, in_flight: u32, slices: u32) {
         (self.in_flight, self.slices) = (in_flight as u64, slices as u64);
@@ -142,6 +153,9 @@ impl Windowed {
 
     /// The link has this rate, by trains: a fast link is learned in steps.
     pub(super) fn learn(&mut self, known: Rate, packet: Bytes) {
+        if self.gives_way() {
+            return self.begin_at(known, packet);
+        }
         if known > TRAIN_ABOVE * self.known && is_fast(self.known, packet) {
             self.known = known;
             self.window.raise(known * (self.trip() * SECOND) / packet);
@@ -158,17 +172,22 @@ impl Windowed {
 
     /// Whether as much is in flight as may be.
     pub(super) fn is_full(&self) -> bool {
-        !self.window.has_room(self.in_flight, self.slices, self.others.part())
+        !self.has_train() && !self.window.has_room(self.in_flight, self.slices, self.others.part())
     }
 
     /// What is made up for when a datagram is late.
     fn catch_up(&self, queue: &Queue) -> Span {
-        let pace = self.flow.pace();
+        if self.gives_way() {
+            // So that slices are not sent back to back.
+            return TICK.into();
+        }
+        let pace = self.flow.rate();
         let most = queue.rate().map_or(1.0, |rate| (MAX_BURST * (rate / pace)).min(1.0));
         queue.lateness_at(pace).max(most * queue.catch_up_at(pace).min(TICK.into()))
     }
 
-    /// A datagram was sent. Until the numbers of those in flight are set again it counts as one with a slice.
+    /// A datagram was sent. Until the numbers of those in flight are set again it counts as one with a
+    /// slice.
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, queue: &Queue) {
         let catch_up = self.catch_up(queue);
         self.flow.on_sent(now, number, bytes, catch_up);
@@ -229,20 +248,30 @@ impl Windowed {
         if self.others.on_delay(now, sample.sent, delay, fell) {
             self.begin_drain();
         }
+        self.yielding.bytes[0] = (sample.passed, sample.received);
         let delay = delay / SECOND;
+        let lasts = now - self.rounds[0].0;
+        if lasts < 0.5 * self.objective.min_round {
+            self.delays = Delays::NONE;
+        }
         self.delays.push(Delays { least: delay, longest: delay, count: 1 });
-        if self.window.is_due(self.seen.acked + self.seen.lost) {
+        let fates = self.seen.acked + self.seen.lost;
+        let is_told = lasts >= self.objective.min_round && fates >= self.objective.min_fates;
+        if is_told && self.window.is_due(fates) {
             self.end_round(now, packet);
         }
-        self.set_pace(packet);
+        self.set_pace(now, packet);
     }
 
     /// The window goes out in less than a round trip, but not much faster than what passes, and never slower
     /// than a datagram in a round trip.
-    fn set_pace(&mut self, packet: Bytes) {
+    fn set_pace(&mut self, now: Span, packet: Bytes) {
         let pace = if self.window.has_met_queue() { PACE } else { FIRST_PACE };
         let pace = pace * self.window.size() * packet / self.mean;
-        let most = self.window.gain() * self.passed.most() * packet / SECOND;
+        let gain = self.window.gain();
+        let gain =
+            if now < self.yielding.rests_until { gain.min(self.objective.share) } else { gain };
+        let most = gain * self.passed.most() * packet / SECOND;
         let most = most.max(packet / self.mean);
         self.flow.adjust(pace.min(most));
     }
@@ -271,8 +300,10 @@ impl Windowed {
     fn end_round(&mut self, now: Span, packet: Bytes) {
         (self.seen.queue, self.seen.spread) = self.lately(now);
         let seen = core::mem::replace(&mut self.seen, Seen::NOTHING);
-        let is_full = self.window.was_short() && !self.window.is_tried();
-        self.passed.end_round(self.window.passed(&seen), is_full);
+        let rests = self.yielding.poll_rest(now);
+        let is_full = self.window.was_short() && !self.window.is_tried() && !rests;
+        let passed = self.passed_in(&seen, packet);
+        self.passed.end_round(passed, is_full);
         let (trip, queue, size) = (self.trip(), seen.queue, self.window.size());
         if self.others.is_draining() {
             match self.others.end_drain_round(size, trip, packet / self.known / SECOND) {
@@ -292,7 +323,14 @@ impl Windowed {
             self.window.set_size(size);
             return self.window.begin_round(self.in_flight);
         }
+        if self.gives_way() {
+            self.bound(rests);
+        }
+        let was_tried = self.window.is_tried();
         self.window.judge(&seen, trip, self.in_flight);
+        if self.gives_way() && self.give_way(was_tried) {
+            return;
+        }
         if self.others.is_doubtful(now, queue, trip, self.window.size()) {
             self.begin_drain();
         }
@@ -304,8 +342,8 @@ impl Windowed {
         self.rounds[0] = (now, core::mem::replace(&mut self.delays, Delays::NONE));
         let mut delays = Delays::NONE;
         for (n, (at, round)) in self.rounds.into_iter().enumerate() {
-            let is_old = now - at >= LATELY || n >= LAST_ROUNDS;
-            if is_old && delays.count >= MIN_DELAYS {
+            let is_old = now - at >= self.objective.lately || n >= LAST_ROUNDS;
+            if is_old && delays.count >= self.objective.min_delays {
                 break;
             }
             delays.push(round);

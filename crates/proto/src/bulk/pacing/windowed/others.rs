@@ -94,6 +94,8 @@ pub(super) struct Others {
     delay: f64,
     least: f64,
     cubic: Option<Cubic>,
+    /// Whether it takes its part beside them.
+    competes: bool,
 }
 
 impl Others {
@@ -111,6 +113,7 @@ impl Others {
             delay: 0.0,
             least: f64::INFINITY,
             cubic: None,
+            competes: true,
         }
     }
 
@@ -119,6 +122,12 @@ impl Others {
         self.before *= times;
         self.left.iter_mut().for_each(|left| left.used *= times);
         self.cubic = self.cubic.map(|cubic| Cubic { full: times * cubic.full, ..cubic });
+    }
+
+    /// Gives way to others, whoever they are.
+    pub(super) const fn yielding(mut self) -> Self {
+        self.competes = false;
+        self
     }
 
     /// The part of the window that may be used.
@@ -158,6 +167,9 @@ impl Others {
         let left = own.max(DRAINED * before);
         if least <= left.max(MIN_EMPTY / SECOND) {
             self.on_emptied();
+            return None;
+        }
+        if !self.competes {
             return None;
         }
         self.left.rotate_right(1);

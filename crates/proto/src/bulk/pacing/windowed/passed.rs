@@ -13,6 +13,8 @@ const ROUNDS: usize = 8;
 #[derive(Clone, Debug)]
 pub(super) struct Passed {
     rates: [f64; ROUNDS],
+    /// The same in the last round, whatever it says.
+    last: f64,
     /// When the newest datagram was sent and arrived, and the newest of the rounds before.
     newest: (Span, Span),
     began: Option<(Span, Span)>,
@@ -23,6 +25,7 @@ impl Passed {
     pub(super) const fn new() -> Self {
         Self {
             rates: [f64::INFINITY; ROUNDS],
+            last: f64::INFINITY,
             newest: (Span(f64::NEG_INFINITY), Span(f64::NEG_INFINITY)),
             began: None,
         }
@@ -31,6 +34,16 @@ impl Passed {
     /// Datagrams a second that the path is known to pass.
     pub(super) fn most(&self) -> f64 {
         self.rates.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Datagrams a second in the last round.
+    pub(super) const fn last(&self) -> f64 {
+        self.last
+    }
+
+    /// The path passes this many datagrams a second, and no more.
+    pub(super) const fn set(&mut self, rate: f64) {
+        self.rates = [rate; ROUNDS];
     }
 
     /// At least this many datagrams a second pass.
@@ -58,6 +71,7 @@ impl Passed {
             return;
         }
         let rate = datagrams / (lasted / SECOND);
+        self.last = rate;
         if is_full || rate > self.most() {
             self.rates.rotate_right(1);
             self.rates[0] = rate;

@@ -37,8 +37,8 @@ const FIRST_QUEUE: (f64, f64) = (0.004, 0.016);
 const GAIN: f64 = 0.5;
 const ADDED: f64 = 4.0;
 
-/// The part of what was acknowledged by which it grows without a queue: at first, and at most, before a queue
-/// was seen and after.
+/// The part of what was acknowledged by which it grows without a queue: at first, and at most, before a
+/// queue was seen and after.
 const MIN_GROWTH: f64 = 1.0 / 16.0;
 const FIRST_GROWTH: f64 = 1.0;
 const MAX_GROWTH: f64 = 1.0 / 2.0;
@@ -160,6 +160,11 @@ pub(super) struct Window {
     was_short: bool,
     /// What has its fate in this round was sent before the window was cut.
     is_stale: bool,
+    /// What an objective bounds: the growth, and of how many datagrams at least losses are judged.
+    max_growth: Option<f64>,
+    min_told: f64,
+    /// There was a queue that was this flow's doing.
+    has_yielded: bool,
 }
 
 impl Window {
@@ -180,7 +185,29 @@ impl Window {
             most: in_flight,
             was_short: false,
             is_stale: true,
+            max_growth: None,
+            min_told: 0.0,
+            has_yielded: false,
         }
+    }
+
+    /// So many of the first datagrams may be lost, and of less than `told` losses say nothing.
+    pub(super) const fn bear(&mut self, lost: f64, told: f64) {
+        (self.losses, self.min_told) = (Losses::new(lost, 0.0), told);
+    }
+
+    /// From now on no queue may stand that is longer than this in seconds, and growth is at most this.
+    pub(super) const fn bound(&mut self, max_queue: f64, max_growth: f64) {
+        let max_growth = max_growth.max(MIN_GROWTH);
+        if !self.has_met_queue {
+            self.growth = max_growth;
+        }
+        (self.max_queue, self.has_met_queue, self.max_growth) = (max_queue, true, Some(max_growth));
+    }
+
+    /// Whether the window had to yield to a queue of its own since this was asked.
+    pub(super) const fn poll_yielded(&mut self) -> bool {
+        core::mem::replace(&mut self.has_yielded, false)
     }
 
     /// Datagrams that may be in flight.
@@ -251,6 +278,7 @@ impl Window {
     /// part.
     pub(super) fn on_mark(&mut self, part: f64, queue: f64) {
         (self.full, self.growth, self.has_met_queue) = (self.size, MIN_GROWTH, true);
+        self.has_yielded = true;
         self.max_queue = self.max_queue.min(OF_FULL * queue.max(MIN_QUEUE));
         self.set_size(self.size * (1.0 - part));
         self.is_stale = true;
@@ -329,6 +357,7 @@ impl Window {
         self.max_queue *= 1.0 + REGROWTH * (trip + seen.queue);
         let max_queue = self.max_queue;
         let excess = self.losses.excess(seen, self.trial.is_some());
+        let excess = excess.filter(|_| self.losses.recent() >= self.min_told);
         let is_first = !self.has_met_queue && excess.is_none();
         let first = if is_first { (trip / 8.0).clamp(FIRST_QUEUE.0, FIRST_QUEUE.1) } else { 0.0 };
         let is_queued = seen.queue >= first.max(NO_QUEUE * target);
@@ -384,6 +413,7 @@ impl Window {
         (self.has_met_queue, self.growth) = (true, MIN_GROWTH);
         (self.is_stale, self.full) = (true, used);
         self.losses.begin();
+        self.has_yielded |= is_plain;
         if is_plain { passed } else { TRIAL_PART * passed }
     }
 
@@ -401,6 +431,7 @@ impl Window {
         self.trial = None;
         if !is_lossy {
             self.losses.begin();
+            self.has_yielded = true;
             return trial.passed;
         }
         if trial.met.0 > (EMPTY + self.least_spread() / 2.0) * trial.met.1 {
@@ -420,7 +451,7 @@ impl Window {
 
     /// The window that leads the queue to the target.
     fn follow(&mut self, seen: &Seen, trip: f64, target: f64) -> f64 {
-        (self.has_met_queue, self.growth) = (true, MIN_GROWTH);
+        (self.has_met_queue, self.has_yielded, self.growth) = (true, true, MIN_GROWTH);
         self.is_stale = seen.queue > 2.0 * target;
         let gain = if self.is_stale { 1.0 } else { GAIN };
         let step = gain * (target - seen.queue) / (trip + seen.queue) * self.size;
@@ -433,10 +464,11 @@ impl Window {
         let growth = self.growth;
         if !self.was_short {
             // Its pace held it back: the next one finds out more.
-            self.growth = growth.max((2.0 * growth).min(MAX_PACE));
+            self.growth = growth.max((2.0 * growth).min(self.max_growth.unwrap_or(MAX_PACE)));
             return self.size;
         }
         let most = if self.has_met_queue { MAX_GROWTH } else { FIRST_GROWTH };
+        let most = self.max_growth.unwrap_or(most);
         let next = self.size + growth * seen.acked as f64;
         let near = NEAR_FULL * self.full;
         if self.size < near && near < next {
