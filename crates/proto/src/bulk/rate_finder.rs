@@ -363,8 +363,8 @@ impl RateFinder {
     }
 }
 
-/// Whether what was sent next after sample `end` is among the new ones, from `new` on, and arrived about as much
-/// later as it was sent: else the train before it was held up for a bunch.
+/// Whether what was sent next after sample `end` is among the new ones, from `new` on, and arrived about as
+/// much later as it was sent: else the train before it was held up for a bunch.
 fn is_followed(samples: &[Sample], end: usize, new: usize) -> bool {
     let (Some(last), Some(next)) = (samples.get(end), samples.get(end + 1)) else { return false };
     let (sent, at) = (next.sent - last.sent, next.at - last.at);

@@ -24,7 +24,7 @@ use super::path::PathState;
 use super::silence::Silence;
 use super::tuning::near::{NEAR, is_fast};
 use super::tuning::rate_finder::{TRAIN_ABOVE, TRAINLESS_AFTER};
-use super::tuning::{FULL_PACKET, TICK, flow, window};
+use super::tuning::{FULL_PACKET, flow, window};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 use crate::time::earliest;
@@ -221,11 +221,6 @@ impl Sender {
         let Some((at, symbol)) = slice else {
             return Modelled { backlog: backlog.0, is_expected: false };
         };
-        if !passes && path.pacing.is_modelled() {
-            // The model expects it to be dropped: the next one must wait for room.
-            let tick = path.bottleneck.rate().map_or(TICK, |rate| queue.tick_at(rate));
-            self.gate.hold_until(now + tick);
-        }
         self.silence.on_slice_sent(now, path.bottleneck.idle_at());
         let max_rate = self.gate.max_rate();
         path.pacing.on_slice_sent(now, bytes, &queue, max_rate);
@@ -316,8 +311,7 @@ impl Sender {
         frame: &ArrivalsFrame,
         ledger: &Ledger,
     ) {
-        let rtt = path.rtt_span;
-        let is_disordered = path.disorder > 0.75 * rtt;
+        let is_disordered = path.disorder > 0.75 * path.rtt_span;
         let is_long = path.acked > if is_disordered { flow::LONG / 4 } else { flow::LONG };
         let bottleneck = &mut path.bottleneck;
         let (known, was_policed) = (bottleneck.rate(), bottleneck.finder().is_policed());

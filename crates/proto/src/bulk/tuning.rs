@@ -260,9 +260,9 @@ pub(super) mod samples {
     /// and paths change.
     pub(crate) const BASE_LIFETIME: Span = Span::from_secs(10);
 
-    /// Datagrams that follow each other within [`NEXT`], of which the last was sent at least this long after the
-    /// first, were held up for a bunch: at less than 1 Gbit/s two full ones are further apart in any queue, and
-    /// on faster links no queue of a transfer's own is as long.
+    /// Datagrams that follow each other within [`NEXT`], of which the last was sent at least this long after
+    /// the first, were held up for a bunch: at less than 1 Gbit/s two full ones are further apart in any
+    /// queue, and on faster links no queue of a transfer's own is as long.
     pub(crate) const HELD_UP: Span = Span::from_millis(2);
     pub(crate) const NEXT: Span = Span(10.0);
 

@@ -73,6 +73,7 @@ struct Composer<'a> {
 
 impl Composer<'_> {
     /// Puts what this part has now into a datagram.
+    #[inline]
     fn put(&mut self, part: Part, draft: &mut Draft<'_, '_>) {
         let now = self.now;
         match part {

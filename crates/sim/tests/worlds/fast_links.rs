@@ -222,8 +222,8 @@ const LINKS: [(u64, u64, u64); 15] = [
     (10_000, 100_000, 16_384),
 ];
 
-/// Of the datagrams of such a block: one step too far, where the queue is short. On the long path a train takes
-/// 0.08 ms, and what follows it has to show that the link held it up, and not a radio.
+/// Of the datagrams of such a block: one step too far, where the queue is short. On the long path a train
+/// takes 0.08 ms, and what follows it has to show that the link held it up, and not a radio.
 const MAX_DROPPED: f64 = 0.035;
 const OF_A_LONG_PATH: (u64, u64, f64) = (2_500, 30_000, 0.11);
 

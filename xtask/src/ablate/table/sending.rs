@@ -28,8 +28,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "the modelled queue paces long transfers, too, unless others are seen",
         edits: &[edit(
             PACING,
-            "let is_modelled = is_near && matches!(begin, Begin::Alone { .. });",
-            "let is_modelled = (is_near || $off) && matches!(begin, Begin::Alone { .. });",
+            "let is_modelled = is_near && begin == Begin::Alone;",
+            "let is_modelled = (is_near || $off) && begin == Begin::Alone;",
         )],
     },
     Mechanism {
@@ -87,27 +87,9 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         )],
     },
     Mechanism {
-        name: "start-usual",
-        without: "what a start alone has lost is not usual",
-        edits: &[edit(
-            "crates/proto/src/bulk/pacing/windowed/mod.rs",
-            "        let seen = if is_sure {",
-            "        let seen = if is_sure && !$off {",
-        )],
-    },
-    Mechanism {
         name: "unconfirmed",
         without: "a rate that is not confirmed is used in full",
         edits: &[edit(MODEL, "if self.is_measured { 1.0 }", "if self.is_measured || $off { 1.0 }")],
-    },
-    Mechanism {
-        name: "model-waits",
-        without: "what the model expects to be dropped does not hold the next back",
-        edits: &[edit(
-            SENDER,
-            "        if !passes && path.pacing.is_modelled() {",
-            "        if !passes && path.pacing.is_modelled() && !$off {",
-        )],
     },
     Mechanism {
         name: "model-drops",

@@ -208,7 +208,7 @@ impl Pacing {
         let begin = start.begin(rate);
         // A near path holds less than one tick sends: a window cannot pace it.
         let is_near = self.sent_at != Instant::ZERO;
-        let is_modelled = is_near && matches!(begin, Begin::Alone { .. });
+        let is_modelled = is_near && begin == Begin::Alone;
         if is_long && !is_modelled || self.marked.is_some() || start.is_crowded() {
             let mut flow = start.flow.clone();
             flow.begin(self.sent_at);
@@ -221,15 +221,14 @@ impl Pacing {
     /// window begins with the rate that `arrived`: the losses may be the path's own.
     fn begin(&self, mut flow: Flow, rate: Rate, begin: Begin, arrived: Option<Rate>) -> Law {
         let share = match begin {
-            Begin::Alone { .. } => rate,
+            Begin::Alone => rate,
             Begin::Beside(share) => share,
             Begin::Trial(share) => arrived.unwrap_or(share),
         };
         let part = if self.marked.is_some() { 1.0 - DECREASE } else { 1.0 };
         flow.restart(part * share);
-        let is_sure = begin == Begin::Alone { is_sure: true };
         let packet = self.full + NEARLY_FULL;
-        let law = Windowed::new(flow, rate, self.rtt + self.later, self.in_flight, packet, is_sure);
+        let law = Windowed::new(flow, rate, self.rtt + self.later, self.in_flight, packet);
         Law::Windowed(Box::new(law))
     }
 

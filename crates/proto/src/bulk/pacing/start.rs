@@ -26,8 +26,8 @@ pub(super) fn target(rate: Rate) -> Span {
 /// How a transfer begins with a rate of its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Begin {
-    /// At the known rate: nobody else is seen, and if that is sure, what was lost is the link's own.
-    Alone { is_sure: bool },
+    /// At the known rate: nobody else is seen.
+    Alone,
     /// At this rate, beside others.
     Beside(Rate),
     /// At this rate, which shows whether what is lost is the link's own doing.
@@ -138,7 +138,7 @@ impl Start {
             Some((arrived, true)) => Begin::Beside(PART * arrived),
             Some((arrived, false)) => Begin::Trial(PART * arrived),
             None if kept < 1.0 - usual => Begin::Trial(PART * kept * rate),
-            None => Begin::Alone { is_sure: self.is_alone },
+            None => Begin::Alone,
         }
     }
 }

@@ -94,11 +94,6 @@ impl Gate {
         self.resume_at
     }
 
-    /// No slice goes before this.
-    pub(super) const fn hold_until(&mut self, at: Instant) {
-        self.resume_at = at;
-    }
-
     /// What a slice waits for has come.
     pub(super) fn resume(&mut self, now: Instant) {
         self.resume_at = self.resume_at.min(now);

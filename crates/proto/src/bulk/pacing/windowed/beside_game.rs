@@ -87,7 +87,7 @@ impl Windowed {
         let rests = known.is_some() && !is_least;
         let rate = if rests { DURING_PLAY.share * passes } else { passes };
         let flow = Flow::new(rate, Rate::MIN, next);
-        let mut law = Self::new(flow, passes, rtt, in_flight, packet, false);
+        let mut law = Self::new(flow, passes, rtt, in_flight, packet);
         law.objective = &DURING_PLAY;
         law.others = law.others.yielding();
         law.passed.set(passes * SECOND / packet);

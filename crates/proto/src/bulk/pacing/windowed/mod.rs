@@ -114,12 +114,10 @@ impl Windowed {
         rtt: Span,
         in_flight: (u32, u32),
         packet: Bytes,
-        is_sure: bool,
     ) -> Self {
         let (now, rate) = (flow.now(), flow.rate());
         let trip = rtt + ACK_DELAY.min(ACKED * packet / rate);
-        let seen = if is_sure { flow.seen } else { super::seen::Seen::new() };
-        let losses = Losses::new(seen.lost(), seen.total().into());
+        let losses = Losses::new(0.0, 0.0);
         Self {
             window: Window::new(MIN_FIRST + rate * trip / packet, in_flight.0.into(), losses),
             others: Others::new(now, rate.max(PART * known) * trip / packet),
@@ -361,8 +359,7 @@ mod tests {
     fn a_single_late_datagram_is_no_queue() {
         let rate = Rate::from_kbps(10_000);
         let flow = Flow::new(rate, rate, 0);
-        let mut law =
-            Windowed::new(flow, rate, Span::from_millis(60), (0, 0), Bytes(1_228.0), false);
+        let mut law = Windowed::new(flow, rate, Span::from_millis(60), (0, 0), Bytes(1_228.0));
         let mut lately = |ms: u16, least: f64, count: u32| {
             law.delays = Delays { least, longest: 0.034, count };
             law.lately(Span::from_millis(ms)).0
