@@ -5,8 +5,8 @@
 //! Ordinary averages need the spread of the jitter to be much less than the time of a train; the envelope
 //! needs only that some datagrams were not held up. What the others are above it is the doubt.
 //!
-//! The invariant: both ends of an [`Envelope`] are samples, the last newer than the first,
-//! and so much later that both are not of one bunch.
+//! The invariant: both ends of an [`Envelope`] are samples, the last newer than the first, and so much later
+//! that both are not of one bunch.
 
 use super::samples::Sample;
 use super::tuning::samples::TOGETHER;
@@ -138,5 +138,16 @@ mod tests {
     fn a_moment_shows_no_rate() {
         let together = samples(|number| 50_000.0 - 250.0 * number as f64);
         assert!(Envelope::of(&together).is_none() && Envelope::of(&[]).is_none());
+    }
+
+    /// A system hands over a bunch with some microseconds between its datagrams: that is no rate.
+    #[test]
+    fn a_bunch_has_no_envelope() {
+        let mut bunch = samples(|_| 0.0);
+        for (sample, nth) in bunch.iter_mut().zip(0_u32..) {
+            sample.at = Span(f64::from(nth % 40));
+        }
+        assert!(Envelope::of(&bunch[..40]).is_none());
+        assert!(Envelope::of(&samples(|_| 0.0)[..40]).is_some());
     }
 }

@@ -2,7 +2,7 @@
 //! (`docs/SENDER.md`, STANDARD-1 section 4.2).
 //!
 //! The sender has several parts. `choice` selects the next slice, and `pacing` decides when it is sent, by
-//! one of four laws. Both use a model of the `bottleneck`, whose rate `rate_finder` estimates from the
+//! one of three laws. Both use a model of the `bottleneck`, whose rate `rate_finder` estimates from the
 //! `samples` of reported arrival times; the `loss` estimate; the configured `limit`; how late the caller is
 //! (`lateness`); and probe timeouts (`silence`). `Sender` connects them, and `tuning` has every constant.
 //!

@@ -201,6 +201,27 @@ mod tests {
         assert!((part - 0.1).abs() < 0.02, "{part}");
     }
 
+    /// A round of 20 ms that looks squeezed may be jitter: when one was enough, 16 MiB over jitter in order began
+    /// with half of what had arrived.
+    #[test]
+    fn one_squeezed_round_is_no_crowd() {
+        let known = Rate::from_kbps(100_000);
+        let mut start = Start::new(Flow::new(known, Rate::MIN, 0), 0);
+        let mut squeezed = |number: u32| {
+            let sent = f64::from(number) * Span(1_000.0);
+            let passed = 0.5 * known * sent;
+            let (at, delay) = (sent + RTT, Span::from_millis(30));
+            let (bytes, received, number) = (PACKET, passed, number.into());
+            let sample = Sample { number, bytes, at, sent, delay, passed, received };
+            if start.flow.on_arrival(sample, delay).is_some_and(|lasts| start.is_round(lasts)) {
+                start.judge();
+            }
+            start.begin(known)
+        };
+        assert!((0..25).all(|number| squeezed(number) == Begin::Alone));
+        assert!(matches!((25..60).map(squeezed).last(), Some(Begin::Beside(_))));
+    }
+
     /// A link that loses half, each other datagram, is not yet taken for a flooded one.
     #[test]
     fn a_lossy_link_keeps_its_rate() {

@@ -279,6 +279,18 @@ fn larger_datagrams_are_paced_alike() {
     }
 }
 
+/// Behind 8 KiB both trains lose all but their first datagrams, and few acks come at a low guess: the trains
+/// have failed when that is known, and not when 32 slices are acknowledged.
+#[test]
+fn trains_that_are_lost_are_given_up_as_soon_as_that_is_known() {
+    let mut link = Link::new(4);
+    link.sending.path.set_hint(Rate::from_kbps(2_000));
+    link.run(110, |number| (5..40).contains(&number));
+    assert!(link.sending.path.acked < 32, "{}", link.sending.path.acked);
+    let rate = link.sending.path.known().rate.expect("that of five arrivals");
+    assert!((1.0..1.6).contains(&rate.0), "{rate:?}");
+}
+
 /// A path is found to carry more while a chunk is open, which keeps its cut: what arrives of it is full for
 /// the laws. When larger ones were awaited at once, a start that had lost half of a first flight stayed at
 /// four tenths of the rate for all of a join.

@@ -185,3 +185,14 @@ fn a_cut_is_of_the_window_that_was_used() {
     assert!((80.0..82.0).contains(&cut(true)), "{}", cut(true));
     assert!((62.0..64.0).contains(&cut(false)), "of the 61 a round before: {}", cut(false));
 }
+
+/// When datagrams become larger, as many bytes are in flight as before.
+#[test]
+fn a_window_is_scaled_with_the_size_of_datagrams() {
+    let mut path = Path::new(20.0, 3.0, 0.0);
+    (0..40).for_each(|_| _ = path.round());
+    let (size, full) = (path.window.size(), path.window.full);
+    path.window.scale(0.8);
+    assert!((path.window.size() - 0.8 * size).abs() < 1e-9 && full > 0.0);
+    assert!((path.window.full - 0.8 * full).abs() < 1e-9);
+}
