@@ -201,8 +201,8 @@ mod tests {
         assert!((part - 0.1).abs() < 0.02, "{part}");
     }
 
-    /// A round of 20 ms that looks squeezed may be jitter: when one was enough, 16 MiB over jitter in order began
-    /// with half of what had arrived.
+    /// A round of 20 ms that looks squeezed may be jitter: when one was enough, 16 MiB over jitter in order
+    /// began with half of what had arrived.
     #[test]
     fn one_squeezed_round_is_no_crowd() {
         let known = Rate::from_kbps(100_000);
