@@ -21,8 +21,8 @@ fn joins(link: &Disorder, seeds: u64) -> [Joins; 2] {
 fn named_links_are_near_the_limit() {
     let bounds = [
         ("airtime", [1.18, 1.22, 1.28, 1.45]),
-        ("policer", [1.05, 1.10, 2.60, 1.35]),
-        ("roaming", [1.16, 1.50, 1.32, 1.38]),
+        ("policer", [1.05, 1.10, 3.40, 1.35]),
+        ("roaming", [1.16, 1.60, 1.32, 1.38]),
         ("mess", [1.20, 1.40, 1.25, 1.52]),
     ];
     for (name, bounds) in bounds {
@@ -60,11 +60,11 @@ fn jitter_costs_little() {
     assert_means(means(Disorder::jittery()), [[1.45, 1.40], [2.0, 1.26]]);
 }
 
-/// 5 to 50 Mbit/s of lines five times as fast, with buckets of 16 to 128 KiB: what is dropped is found out
-/// within a round trip, but by then much of the block was sent.
+/// 5 to 50 Mbit/s of lines five times as fast, with buckets of 16 to 128 KiB: what is dropped is known after
+/// a round trip, but by then most of the block was sent.
 #[test]
 fn policers_drop_less() {
-    assert_means(means(Disorder::policed()), [[1.03, 2.85], [1.28, 2.50]]);
+    assert_means(means(Disorder::policed()), [[1.03, 2.85], [1.28, 3.30]]);
 }
 
 /// 10 to 200 Mbit/s in bunches of 2 to 50 ms, for which the limit does not wait.
@@ -78,7 +78,7 @@ fn bunches_cost_little() {
 /// window begins at what such a train told, and grows from there.
 #[test]
 fn what_is_late_is_not_lost() {
-    for (jitter_ms, bounds) in [(50, [1_750, 2_600]), (100, [2_600, 4_500]), (200, [7_700, 5_900])]
+    for (jitter_ms, bounds) in [(50, [1_750, 3_900]), (100, [3_100, 5_000]), (200, [4_500, 7_200])]
     {
         let base = Disorder::named("mess").expect("a name");
         let link = Disorder { name: "late", rate_mbit: 50, rtt_ms: 60, jitter_ms, ..base };

@@ -25,7 +25,7 @@ fn link(mbit: u64, jitter_ms: u64) -> Access {
 #[test]
 fn jitter_in_order_is_no_queue() {
     let block = Block::new(1, Rng::stream(1, 92).bytes(16 << 20));
-    for (mbit, jitter_ms, limits) in [(2, 15, 1.2), (4, 15, 1.2), (10, 15, 1.4)] {
+    for (mbit, jitter_ms, limits) in [(2, 15, 1.2), (4, 15, 1.2), (10, 15, 1.5)] {
         let link = JoinLink::of("jitter", link(mbit, jitter_ms));
         for seed in 1..=3 {
             let took = join(&link, Joiner::Token, &block, seed).in_limits();

@@ -54,7 +54,7 @@ fn two_flows_share_behind_a_queue_that_holds_their_target() {
     let links = [
         (10, 50, 20, 2.2, 0.03),
         (100, 20, 40, 6.0, 0.06),
-        (10, 50, 8, 40.0, 0.06),
+        (10, 50, 8, 40.0, 0.1),
         (10, 50, 5, 60.0, 0.2),
     ];
     for (mbit, rtt_ms, packets, max_ratio, max_dropped) in links {

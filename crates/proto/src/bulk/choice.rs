@@ -27,7 +27,7 @@ use super::classes::{Class, ClassKey, Searched};
 use super::cut::{Cut, head_bytes};
 use super::loss::LossEstimate;
 use super::tuning::choice::{MARGIN, MAX_STAKE, TAIL_MARGIN};
-use super::tuning::model::CHUNK;
+use super::tuning::window::CHUNK;
 use super::units::{Rate, Span};
 use crate::chunk::MAX_CHUNK_BYTES;
 use crate::transit::{ChunkAt, Ledger, Symbol};

@@ -126,15 +126,11 @@ impl Chunks {
         self.credit.is_used_up() && self.has_unopened()
     }
 
-    /// A slice was sent in a datagram that is expected to arrive or not.
-    pub(super) fn on_sent(&mut self, at: ChunkAt, symbol: Symbol, is_expected: bool) {
+    /// A slice was sent.
+    pub(super) fn on_sent(&mut self, at: ChunkAt, symbol: Symbol) {
         let Some(chunk) = self.get_mut(at) else { return };
         chunk.on_sent(symbol);
-        if is_expected {
-            chunk.expect();
-        } else {
-            self.note_lack(at);
-        }
+        chunk.expect();
     }
 
     /// The slice of this datagram is no longer in flight.
@@ -142,23 +138,9 @@ impl Chunks {
         let Some((at, symbol)) = datagram.slice else { return };
         let Some(chunk) = self.get_mut(at).filter(|it| it.counts(datagram.number)) else { return };
         chunk.on_landed(symbol);
-        if datagram.is_expected {
-            chunk.unexpect();
-        }
+        chunk.unexpect();
         if datagram.fate != Fate::Acked {
             chunk.on_lost(symbol);
-            self.note_lack(at);
-        }
-    }
-
-    /// Whether the slice of this datagram in flight is expected to arrive has changed.
-    pub(super) fn set_expected(&mut self, datagram: &Datagram, is_expected: bool) {
-        let Some((at, _)) = datagram.slice else { return };
-        let Some(chunk) = self.get_mut(at).filter(|it| it.counts(datagram.number)) else { return };
-        if is_expected {
-            chunk.expect();
-        } else {
-            chunk.unexpect();
             self.note_lack(at);
         }
     }

@@ -41,8 +41,8 @@ pub(crate) struct PathState {
     pub(super) acked: usize,
     /// Datagrams whose fate was settled while no rate was known.
     pub(super) without_rate: usize,
-    /// Losses of datagrams from this number on are in the estimate. What was sent before there was a rate is
-    /// not, nor what was sent faster than a policer passes it.
+    /// Losses of datagrams from this number on are in the estimate: those that were sent before there was a
+    /// rate are not.
     pub(super) loss_from: u64,
     /// Those in it of datagrams that were given up.
     pub(super) given_up: usize,
@@ -111,11 +111,6 @@ impl PathState {
         datagram.path == self.id && datagram.number >= self.from
     }
 
-    /// How a datagram was lost: dropped at the bottleneck's queue, or lost behind it.
-    pub(crate) fn lost_as(&self, datagram: &Datagram) -> Fate {
-        if self.is_of(datagram) { self.bottleneck.fate_of(datagram) } else { Fate::Lost }
-    }
-
     /// A datagram of it was acknowledged for the first time.
     pub(super) fn on_acked(&mut self, acked: &Acked) {
         let (number, bytes) = (acked.datagram.number, Bytes(acked.datagram.wire_bytes()));
@@ -136,9 +131,9 @@ impl PathState {
     fn take_back(&mut self, number: u64, before: Fate) {
         match before {
             Fate::InFlight | Fate::Acked => {}
-            Fate::Lost | Fate::Dropped => {
+            Fate::Lost => {
                 self.pacing.on_spurious(number);
-                if before == Fate::Lost && number >= self.loss_from {
+                if number >= self.loss_from {
                     self.loss.on_late();
                 }
             }
@@ -157,30 +152,31 @@ impl PathState {
         self.given_up += counted;
     }
 
-    /// A policer was found out: what was lost so far, and will be of what is sent below `next`, was sent too
-    /// fast.
-    pub(super) const fn on_policed(&mut self, next: u64) {
-        (self.loss, self.loss_from, self.given_up) = (LossEstimate::new(), next, 0);
-    }
-
     /// The fate of the next datagram of it is settled.
     pub(super) fn on_settled(&mut self, datagram: &Datagram) {
         let is_lost = datagram.fate != Fate::Acked;
         if is_lost {
-            self.bottleneck.on_lost(datagram);
+            self.bottleneck.on_lost(datagram.number);
         }
         self.pacing.on_settled(datagram.number, is_lost, self.rtt_span);
-        // Without a rate, drops at the bottleneck and losses behind it cannot be distinguished. Where no
-        // train has given one, they are all that there is to plan with.
+        // What is lost before there is a rate was sent too fast. Where no train gives one, it is all that
+        // there is to plan with.
         let is_known = self.bottleneck.rate().is_some();
         self.without_rate += usize::from(!is_known);
         let is_counted = is_known || self.without_rate > blind::BELIEVED_SLICES;
         if is_counted && self.loss_from == u64::MAX {
             self.loss_from = datagram.number;
         }
-        if datagram.number >= self.loss_from && datagram.fate != Fate::Dropped {
-            self.loss.on_packet(datagram.fate == Fate::Lost);
+        if datagram.number >= self.loss_from {
+            self.loss.on_packet(is_lost);
         }
+    }
+
+    /// When the bottleneck will have passed all that is in flight, at the latest.
+    pub(super) fn drains_at(&self, now: Instant) -> Span {
+        let in_flight = f64::from(self.pacing.in_flight()) * self.packet;
+        let queue = self.bottleneck.queueing_delay().unwrap_or(Span::ZERO);
+        Span::from(now) + self.bottleneck.rate().map_or(Span::ZERO, |rate| queue + in_flight / rate)
     }
 
     /// The smoothed round trip is this.
@@ -228,7 +224,7 @@ impl PathState {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pacing::Queue;
+    use super::super::pacing::Link;
     use super::*;
     use crate::transit::{AckFrame, Ledger, Outgoing, Timing};
 
@@ -251,14 +247,14 @@ mod tests {
         }
 
         fn send(&mut self, number: u64) {
-            let (now, queue) = (Instant::from_millis(number), self.queue());
+            let (now, link) = (Instant::from_millis(number), self.link());
             self.ledger.on_sent(now, &mut self.timing, Outgoing::without_slice(number));
-            self.path.pacing.on_sent(now, number, FULL_PACKET, &queue);
+            self.path.pacing.on_sent(now, number, FULL_PACKET, &link);
         }
 
-        fn queue(&self) -> Queue {
+        fn link(&self) -> Link {
             let rtt = Span::from_millis(50);
-            Queue::new(&self.path.bottleneck, rtt, FULL_PACKET, false, Span::ZERO)
+            Link::new(&self.path.bottleneck, rtt, FULL_PACKET, false, Span::ZERO)
         }
 
         /// These are acknowledged, and what others overtook is lost.
@@ -272,7 +268,7 @@ mod tests {
                     path.on_acked(&acked);
                 }
             }
-            while let Some(settled) = ledger.poll_fate(timing, |datagram| path.lost_as(datagram)) {
+            while let Some(settled) = ledger.poll_fate(timing) {
                 if path.is_of(&settled) {
                     path.on_settled(&settled);
                 }
@@ -318,7 +314,7 @@ mod tests {
     #[test]
     fn what_was_late_does_not_reduce_a_guess() {
         let mut line = Line::new(None, 16);
-        let guess = |line: &Line| line.path.pacing.asks(&line.queue());
+        let guess = |line: &Line| line.path.pacing.asks();
         let first = guess(&line);
         line.ack(4..=7);
         assert!(guess(&line) < first);

@@ -12,9 +12,9 @@ use super::samples::{Sample, Samples};
 use super::tuning::FULL_PACKET;
 use super::tuning::near::{FASTER, is_fast};
 use super::tuning::rate_finder::{
-    AT_ONCE, CLEAR, FOLLOWED, LONG_TRAIN, MAX_USUAL, MIN_DISORDERED, MIN_TRAIN, POLICED_AFTER,
-    PROVISIONAL, QUEUED, RATES, SHORT_TRAIN, SMALLER, SQUEEZED, SURE, TRAIN_ABOVE, TRAIN_BELOW,
-    TRAIN_SPAN, USED, WINDOW, WINDOW_ARRIVALS,
+    AT_ONCE, CLEAR, FOLLOWED, LONG_TRAIN, MAX_USUAL, MIN_DISORDERED, MIN_TRAIN, PROVISIONAL,
+    QUEUED, RATES, SHORT_TRAIN, SMALLER, SQUEEZED, SURE, TRAIN_ABOVE, TRAIN_BELOW, TRAIN_SPAN,
+    USED, WINDOW, WINDOW_ARRIVALS,
 };
 use super::tuning::samples::{HELD_UP, TOGETHER, UNQUEUED};
 use super::tuning::upward::{SETTLED, STEP};
@@ -37,8 +37,6 @@ pub(crate) struct RateFinder {
     is_near: bool,
     /// The part by which the rate may be wrong.
     doubt: f64,
-    /// What was sent above the rate was dropped, without a queue.
-    is_policed: bool,
     /// When a faster rate was tried last.
     raised_at: Span,
     /// By how much datagrams are held up behind the bottleneck.
@@ -63,7 +61,6 @@ impl RateFinder {
             packet,
             is_near: false,
             doubt: 0.0,
-            is_policed: false,
             raised_at: Span::ZERO,
             held_up: Span::ZERO,
             is_at_least: false,
@@ -86,19 +83,9 @@ impl RateFinder {
         self.rate
     }
 
-    /// Whether it was measured in this transfer, not remembered.
-    pub(crate) const fn is_measured(&self) -> bool {
-        self.is_measured
-    }
-
     /// By how much datagrams are held up behind the bottleneck, at most times.
     pub(crate) const fn held_up(&self) -> Span {
         self.held_up
-    }
-
-    /// Whether what was sent above the rate was dropped, without a queue: that is no loss of the link.
-    pub(crate) const fn is_policed(&self) -> bool {
-        self.is_policed
     }
 
     /// Whether a train of at least this many arrivals gave the rate.
@@ -149,9 +136,6 @@ impl RateFinder {
     /// Packets sent back to back arrive at the bottleneck's rate, whatever its backlog. Other traffic
     /// between them lowers the measured rate, so a train mostly raises the estimate.
     fn measure_trains(&mut self, samples: &Samples, count: usize) {
-        if self.is_policed {
-            return;
-        }
         if samples.is_disordered() {
             return self.measure_disordered_train(samples);
         }
@@ -287,15 +271,6 @@ impl RateFinder {
         let (min, max) = self.passed(&first, &last, loss);
         // Without a queue nothing is dropped. One that was full when the window began is no empty one.
         let is_empty = longest < UNQUEUED && self.rate.is_some();
-        let is_used =
-            self.rate.is_some_and(|rate| last.passed - first.passed > USED * (rate * sent));
-        if is_empty && is_used && is_policed(samples, &window) {
-            self.is_policed = true;
-            self.set((last.received - first.received) / time);
-        }
-        if let Some(old) = self.rate.filter(|_| self.is_policed) {
-            return self.set(old.max((last.received - first.received) / time));
-        }
         let min = if is_empty { last.passed - first.passed } else { min };
         let (min, max) = (min / time, max.max(min) / time);
         self.standing = standing;
@@ -464,27 +439,6 @@ fn newest_window(samples: &Samples) -> Option<Window> {
         }
         count = (2 * count).min(all.len());
     }
-}
-
-/// Whether most of a window was dropped, a few at a time, after nearly all of the first arrived: a policer
-/// has used up its bucket.
-fn is_policed(samples: &Samples, window: &Window) -> bool {
-    let Some(earliest) = samples.all().first() else { return false };
-    let Window { oldest, newest, .. } = window;
-    let part = |from: &Sample, to: &Sample| (to.passed - from.passed, to.received - from.received);
-    let (sent, received) = part(oldest, newest);
-    let missing = sent - received;
-    let is_whole = |sample: &&Sample| {
-        let (sent, received) = part(earliest, sample);
-        received >= SURE * sent
-    };
-    let whole = samples.all().iter().take_while(is_whole).last();
-    let of_window = samples.all().iter().filter(|sample| sample.number >= oldest.number);
-    let pairs = of_window.clone().zip(of_window.skip(1));
-    let longest = pairs.map(|(a, b)| b.passed - a.passed).fold(Bytes::ZERO, Bytes::max);
-    whole.is_some_and(|last| part(earliest, last).0 >= POLICED_AFTER)
-        && received < MAX_USUAL * sent
-        && longest < 0.5 * missing
 }
 
 /// The smallest and the largest queueing delay of these samples.

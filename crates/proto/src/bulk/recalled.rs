@@ -36,9 +36,9 @@ impl Recalled {
         self.proven.bytes.min(self.proven.rate * rtt.max(MIN_TIME)) + trains::BYTES
     }
 
-    pub(crate) fn on_slice_sent(&mut self, now: Instant, bytes: Bytes, rtt: Span, limit: Rate) {
+    pub(crate) fn on_slice_sent(&mut self, now: Instant, bytes: Bytes) {
         self.sent += bytes;
-        self.cold.on_sent(now, bytes, rtt, limit);
+        self.cold.on_sent(now, bytes);
     }
 
     /// A slice was acknowledged.
@@ -76,7 +76,7 @@ mod tests {
             let now = Instant::from_millis(ms);
             let mut sent = 0;
             while recalled.opens_at(now, RTT, Span::ZERO).is_none() && sent < 1_000 {
-                recalled.on_slice_sent(now, Bytes(1_250.0), RTT, Rate::INFINITY);
+                recalled.on_slice_sent(now, Bytes(1_250.0));
                 sent += 1;
             }
         }
@@ -96,7 +96,7 @@ mod tests {
         let mut recalled = recalled(Rate::from_kbps(8_000));
         let now = Instant::ZERO;
         while recalled.opens_at(now, RTT, Span::ZERO).is_none() {
-            recalled.on_slice_sent(now, Bytes(1_250.0), RTT, Rate::INFINITY);
+            recalled.on_slice_sent(now, Bytes(1_250.0));
         }
         recalled.on_acked(Bytes(1_250.0));
         assert!(recalled.opens_at(now, RTT, Span::ZERO).is_none() && !recalled.is_over(RTT));

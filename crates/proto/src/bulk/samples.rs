@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use super::tuning::samples::{BASE_LIFETIME, HELD_UP, NEXT, REMEMBERED, UNQUEUED};
-use super::units::{Bytes, Rate, Span};
+use super::units::{Bytes, Span};
 use crate::transit::{ArrivalsFrame, Datagram, Fate, Ledger, MAX_EARLIER_ARRIVALS};
 
 /// Before the first time.
@@ -82,11 +82,6 @@ pub(crate) struct Samples {
     /// When datagrams were last seen to overtake others, and to arrive in bunches.
     overtaken_at: Span,
     bunched_at: Span,
-    /// By the sender's clock, when the newest datagram passed the bottleneck, by how much later than that one
-    /// may arrive, and the rate at which the bottleneck drains: zero if that is not known, or not needed.
-    done: Span,
-    slack: Span,
-    rate: Rate,
 }
 
 impl Samples {
@@ -104,14 +99,7 @@ impl Samples {
             clock: Span::ZERO,
             overtaken_at: NEVER,
             bunched_at: NEVER,
-            done: Span::ZERO,
-            slack: Span::ZERO,
-            rate: Rate::ZERO,
         }
-    }
-
-    pub(crate) const fn first(&self) -> u64 {
-        self.first
     }
 
     /// The receiver reported arrival times. Returns how many of them are new.
@@ -194,7 +182,6 @@ impl Samples {
         let sent = Span::from(datagram.sent_at);
         let delay = self.clock - sent;
         self.base.on_delay(self.clock, delay);
-        self.done = self.passed_at(datagram);
         if self.newest.len() >= REMEMBERED + REMEMBERED / 2 {
             self.newest.drain(..REMEMBERED / 2);
         }
@@ -242,35 +229,6 @@ impl Samples {
     /// The base delay: the one-way delay without a queue.
     pub(crate) fn base(&self) -> Option<Span> {
         self.base.get()
-    }
-
-    /// The bottleneck drains at this rate, and a datagram may arrive later by this time than it passed it.
-    pub(crate) fn set_drain(&mut self, rate: Option<Rate>, slack: Span) {
-        self.rate = rate.filter(|_| self.is_disordered()).unwrap_or(Rate::ZERO);
-        self.slack = slack;
-    }
-
-    /// The newest datagram, and when it passed the bottleneck, by the sender's clock.
-    pub(crate) fn done(&self) -> Option<(u64, Span)> {
-        let at = if self.rate > Rate::ZERO { self.done } else { self.arrived() };
-        self.counted.map(|number| (number, at))
-    }
-
-    /// When the newest datagram would have passed the bottleneck if nothing had held it up.
-    fn arrived(&self) -> Span {
-        self.base().map_or(Span::ZERO, |base| self.clock - base)
-    }
-
-    /// When this one has passed it, which just arrived: it may have been held up behind it, and then those
-    /// before it say more.
-    fn passed_at(&self, datagram: &Datagram) -> Span {
-        let arrived = self.arrived();
-        let Some(last) = self.newest.last().filter(|_| self.rate > Rate::ZERO) else {
-            return arrived;
-        };
-        let after_last = self.done + (self.passed - last.passed) / self.rate;
-        let alone = Span::from(datagram.sent_at) + Bytes(datagram.wire_bytes()) / self.rate;
-        arrived.min(after_last.max(alone)).max(arrived - self.slack)
     }
 }
 

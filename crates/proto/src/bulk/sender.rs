@@ -1,17 +1,19 @@
 //! Sends the chunks of blocks: a scheduler of slices, which asks the path (`docs/SENDER.md`).
 //!
 //! [`choice`](super::choice) selects the next slice; `gate` says when it may go, and asks the
-//! [`pacing`](super::pacing) of the path; `fates` says which of those in flight are expected to arrive; and
-//! [`silence`](super::silence) when all of them are given up.
+//! [`pacing`](super::pacing) of the path; and [`silence`](super::silence) says when all in flight is given
+//! up.
 //!
 //! Blocks come from `outgoing`, which announces them and hears how far they are. The sender connects the
 //! parts. It passes the fates of datagrams and the reported arrival times to what belongs to the path that
-//! they went ([`PathState`]): the model of the bottleneck, the loss estimate and the pacing, which decide
+//! they went ([`PathState`]): what is known of the bottleneck, the loss estimate and the pacing, which decide
 //! about the next slice. The caller hands in the path to send on. The invariant: a slice is
 //! returned only if it may be sent now.
 
-mod fates;
 mod gate;
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "numbers of a test")]
+mod tests;
 mod told;
 mod wanted;
 
@@ -28,9 +30,8 @@ use super::tuning::{FULL_PACKET, flow, window};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 use crate::time::earliest;
-use crate::transit::{Acked, ArrivalsFrame, ChunkAt, Fate, Ledger, Modelled, Symbol};
+use crate::transit::{Acked, ArrivalsFrame, ChunkAt, Datagram, Fate, Ledger, Symbol};
 use crate::urgency::Urgency;
-use fates::{Replay, model_believed_below};
 use gate::{Asking, Gate};
 
 /// Sends the chunks of blocks.
@@ -40,7 +41,6 @@ pub(crate) struct Sender {
     chunks: Chunks,
     gate: Gate,
     silence: Silence,
-    replay: Replay,
     /// The ack being handled acknowledges a slice.
     has_progress: bool,
     /// When it was last called.
@@ -63,7 +63,6 @@ impl Sender {
             ),
             gate: Gate::new(config.max_rate_bps, config.receive_buffer),
             silence: Silence::new(now, config.idle_timeout),
-            replay: Replay::new(),
             has_progress: false,
             now,
             next_number: config.first_number,
@@ -77,12 +76,6 @@ impl Sender {
 
     pub(crate) const fn stats(&self) -> SenderStats {
         self.stats
-    }
-
-    /// Whether what is expected of the datagrams in flight is not up to date.
-    #[cfg(test)]
-    pub(crate) const fn is_stale(&self) -> bool {
-        self.replay.is_stale()
     }
 
     /// Chunks that may be open.
@@ -200,8 +193,7 @@ impl Sender {
         self.gate.on_blocked();
     }
 
-    /// A datagram was sent, with or without a slice; `bytes` includes UDP and IP. Returns what its record
-    /// says of the model.
+    /// A datagram was sent, with or without a slice; `bytes` includes UDP and IP.
     pub(crate) fn on_sent(
         &mut self,
         path: &mut PathState,
@@ -209,31 +201,24 @@ impl Sender {
         number: u64,
         bytes: usize,
         slice: Option<(ChunkAt, Symbol)>,
-    ) -> Modelled {
+    ) {
         (self.now, self.next_number) = (now, number + 1);
         let bytes = Bytes::from(bytes);
-        let (backlog, passes) = path.bottleneck.on_sent(now, bytes);
-        let queue = self.gate.queue(path);
+        let link = self.gate.link(path);
         self.gate.on_sent(now, bytes);
         path.delivered.on_sent(now, number);
-        path.pacing.on_sent(now, number, bytes, &queue);
+        path.pacing.on_sent(now, number, bytes, &link);
         path.last_bytes = bytes;
-        let Some((at, symbol)) = slice else {
-            return Modelled { backlog: backlog.0, is_expected: false };
-        };
-        self.silence.on_slice_sent(now, path.bottleneck.idle_at());
-        let max_rate = self.gate.max_rate();
-        path.pacing.on_slice_sent(now, bytes, &queue, max_rate);
+        let Some((at, symbol)) = slice else { return };
+        self.silence.on_slice_sent(now, path.drains_at(now));
+        path.pacing.on_slice_sent(now, bytes, &link);
         if let Some(recalled) = &mut path.recalled {
-            recalled.on_slice_sent(now, bytes, queue.rtt, max_rate);
+            recalled.on_slice_sent(now, bytes);
         }
         path.trains.on_slice_sent();
         self.stats.slices += 1;
         self.stats.repairs += u64::from(symbol.index().1);
-        let is_expected = passes || number >= model_believed_below(&self.chunks, path);
-        self.replay.on_slice_sent(is_expected);
-        self.chunks.on_sent(at, symbol, is_expected);
-        Modelled { backlog: backlog.0, is_expected }
+        self.chunks.on_sent(at, symbol);
     }
 
     /// A datagram was acknowledged for the first time.
@@ -241,8 +226,7 @@ impl Sender {
         if acked.datagram.number < self.config.first_number {
             return;
         }
-        self.set_stale();
-        self.replay.on_acked();
+        self.chunks.rescan_margins();
         if path.is_of(&acked.datagram) {
             path.on_acked(acked);
         }
@@ -261,7 +245,7 @@ impl Sender {
 
     /// The peer reported a datagram, no older than `number`, that met a queue: as if a queue stood.
     pub(crate) fn on_congestion_mark(&self, path: &mut PathState, number: u64) {
-        path.pacing.on_congestion_mark(self.now, number);
+        path.pacing.on_congestion_mark(number);
         path.trains.stop();
     }
 
@@ -292,12 +276,6 @@ impl Sender {
         if !path.bottleneck.finder().has_train(path.trains.packets() / 2) {
             path.trains.try_again();
         }
-        if path.bottleneck.rate().is_none()
-            && ledger.were_newest_acked(path.trains.packets(), path.from)
-            && path.pacing.poll_train(now)
-        {
-            path.trains.restart();
-        }
         let is_alone = self.config.urgency == Urgency::LoadScreen;
         if is_alone && path.without_rate > TRAINLESS_AFTER && !path.trains.is_running() {
             path.bottleneck.do_without_trains();
@@ -313,19 +291,15 @@ impl Sender {
     ) {
         let is_disordered = path.disorder > 0.75 * path.rtt_span;
         let is_long = path.acked > if is_disordered { flow::LONG / 4 } else { flow::LONG };
-        let bottleneck = &mut path.bottleneck;
-        let (known, was_policed) = (bottleneck.rate(), bottleneck.finder().is_policed());
+        let PathState { bottleneck, pacing, .. } = path;
+        let known = bottleneck.rate();
         let count = bottleneck.on_arrivals(frame, ledger, &path.loss, self.now, is_long);
         let found = bottleneck.look_upward(count, ledger.next_number());
-        if bottleneck.finder().is_policed() && !was_policed {
-            path.on_policed(self.next_number);
-        }
-        let PathState { bottleneck, pacing, .. } = path;
         let is_faster = |rate: &Rate| known.is_none_or(|known| *rate > TRAIN_ABOVE * known);
         if let Some(rate) = bottleneck.rate().filter(is_faster) {
             let has_short_ticks = bottleneck.is_near() && is_fast(rate, path.packet);
             let is_beside_game = self.config.urgency == Urgency::DuringPlay;
-            if has_short_ticks || is_beside_game || known.is_some() && pacing.is_modelled() {
+            if has_short_ticks || is_beside_game || known.is_some() && pacing.is_start() {
                 // What waits for the queue to drain at a lower rate, or for a guess's tick, has waited.
                 self.gate.resume(self.now);
             }
@@ -337,10 +311,15 @@ impl Sender {
         for sample in bottleneck.newest(count) {
             pacing.on_arrival(self.now, sample);
         }
+        if let Some(queue) = bottleneck.queueing_delay().filter(|_| bottleneck.is_near())
+            && let Some(newest) = bottleneck.newest(1).next()
+        {
+            pacing.hold(newest.sent + queue);
+        }
         if let Some(longer) = pacing.poll_rise() {
             bottleneck.on_longer(longer);
         }
-        self.set_stale();
+        self.chunks.rescan_margins();
     }
 
     /// Acts on a deadline that has passed.
@@ -362,15 +341,27 @@ impl Sender {
             path.on_given_up(ledger.give_up(path.from));
             self.chunks.on_given_up();
             self.silence.on_timeout(now);
-            self.set_stale();
-            self.replay.hurry();
-            self.begin_settling(path, ledger);
-            self.end_settling(path, ledger);
+            self.chunks.rescan_margins();
+            self.note_in_flight(path, ledger);
         }
     }
 
-    /// The number of datagrams in flight may have changed.
-    fn note_in_flight(&self, path: &mut PathState, ledger: &Ledger) {
+    /// The fate of the next datagram is settled.
+    pub(crate) fn on_settled(&mut self, path: &mut PathState, datagram: &Datagram) {
+        if datagram.number < self.config.first_number {
+            return;
+        }
+        if datagram.fate != Fate::Acked {
+            self.chunks.rescan_margins();
+            self.chunks.on_landed(datagram);
+        }
+        if path.is_of(datagram) {
+            path.on_settled(datagram);
+        }
+    }
+
+    /// The number of datagrams in flight may have changed: fates were settled, for example.
+    pub(crate) fn note_in_flight(&self, path: &mut PathState, ledger: &Ledger) {
         let later = self.gate.lateness() + self.silence.later();
         let in_flight = (ledger.in_flight(), ledger.slices_in_flight());
         path.pacing.set_in_flight(in_flight, path.rtt_span, later);
@@ -383,7 +374,7 @@ impl Sender {
 
     /// The rate at which it would send: the pace, or what is guessed before it.
     pub(crate) fn first_bps(&self, path: &PathState) -> u64 {
-        path.pacing.asks(&self.gate.queue(path)).min(self.gate.max_rate()).bps()
+        path.pacing.asks().min(self.gate.max_rate()).bps()
     }
 
     /// Whether the peer has not answered since a timeout: slices are probes, and limited.
@@ -395,8 +386,7 @@ impl Sender {
     pub(crate) fn poll_timeout(&self, path: &PathState, room: usize) -> Option<Instant> {
         let fits = |choice: &Choice| self.chunks.frame_bytes(*choice) <= room;
         let slice = self.choose(path).filter(fits).map(|_| self.gate.resume_at());
-        let replay = self.replay.poll_timeout(self.now);
-        earliest(earliest(slice, replay), earliest(self.timeout_at(path), self.fails_at()))
+        earliest(slice, earliest(self.timeout_at(path), self.fails_at()))
     }
 
     /// Whether no chunk made progress for too long.

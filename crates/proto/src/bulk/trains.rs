@@ -68,11 +68,6 @@ impl Trains {
             self.left = self.packets;
         }
     }
-
-    /// Starts another train in any case: the rate is still unknown, and slices arrive.
-    pub(super) const fn restart(&mut self) {
-        self.left = self.packets;
-    }
 }
 
 #[cfg(test)]
@@ -80,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transfer_has_two_trains_and_more_on_request() {
+    fn a_transfer_has_two_trains() {
         let mut trains = Trains::new();
         let mut run = |begin: fn(&mut Trains)| {
             begin(&mut trains);
@@ -93,13 +88,10 @@ mod tests {
         };
         let counts = [run(|_| {}), run(Trains::try_again), run(Trains::try_again)];
         assert_eq!(counts, [PACKETS, PACKETS, 0]);
-        assert_eq!(run(Trains::restart), PACKETS);
         assert_eq!(run(Trains::lengthen), 0, "it has begun");
-        let large = |trains: &mut Trains| {
-            trains.set_packet(Bytes(9_000.0));
-            trains.restart();
-        };
-        assert_eq!(run(large), MIN_PACKETS);
+        let mut large = Trains::new();
+        large.set_packet(Bytes(9_000.0));
+        assert_eq!(large.left, MIN_PACKETS);
     }
 
     #[test]

@@ -26,15 +26,6 @@ pub(super) const UPLINK_TIMEOUT: core::time::Duration = core::time::Duration::fr
 /// What a datagram with a slice has besides the frame of it: UDP and IPv4, header and tag.
 pub(super) const SLICE_OVERHEAD: Bytes = Bytes(57.0);
 
-/// Datagrams in flight that are replayed in a tick while the model decides: with more, feedback waits for as
-/// many ticks, of which a round trip has many more. At 0.1 us each they are less than half of a tick.
-pub(super) const REPLAYED_PER_TICK: u32 = 4_096;
-
-/// Datagrams in flight that are replayed after feedback otherwise, and more for each that it acknowledges:
-/// all on most paths, and what is in flight for four round trips in one where it is more.
-pub(super) const REPLAYED: usize = 32;
-pub(super) const REPLAYED_FOR_EACH: usize = 4;
-
 /// The minimum assumed size of a datagram.
 pub(super) const MIN_PACKET: Bytes = Bytes(200.0);
 
@@ -89,10 +80,9 @@ pub(super) mod blind {
     /// train is delivered soonest that way.
     pub(crate) const BELIEVED_SLICES: usize = 256;
 
-    /// After those and a round trip, the rate is halved every this many slices.
+    /// After those the rate is halved every this many slices while nothing is heard, and at most so often,
+    /// where no floor is set.
     pub(crate) const HALVED_AFTER: usize = 128;
-
-    /// The maximum number of halvings, where no floor is set.
     pub(crate) const MAX_HALVINGS: usize = 10;
 
     /// Datagrams after which the losses of a guess are judged: of the first flight, of which a client whose
@@ -140,14 +130,11 @@ pub(super) mod blind {
     /// How far sending may run ahead of the rate: one tick.
     pub(crate) const AHEAD: Span = Span::from_millis(1);
 
-    /// The interval between trains once the rate was halved: at the default floor a train is as much as is
-    /// sent between two of them.
-    pub(crate) const TRAIN_INTERVAL: Duration = Duration::from_secs(1);
 }
 
 /// Trains, sent back to back to measure the rate: `trains.rs`.
 pub(super) mod trains {
-    use super::{Bytes, Span};
+    use super::Bytes;
 
     /// Packets in a train: they fit a queue of 32 KiB.
     pub(crate) const PACKETS: usize = 20;
@@ -158,9 +145,6 @@ pub(super) mod trains {
     /// Bytes of a train of large packets, and how many it has at least: fewer give no rate.
     pub(crate) const MAX_BYTES: Bytes = Bytes(32.0 * 1_024.0);
     pub(crate) const MIN_PACKETS: usize = super::rate_finder::MIN_TRAIN;
-
-    /// The maximum backlog of a train at the bottleneck, where the rate is known.
-    pub(crate) const MAX_BACKLOG: Span = Span::from_millis(15);
 
     /// The maximum number of trains of a transfer: the first may be cut short by the amplification limit of
     /// an address that is not validated.
@@ -183,29 +167,12 @@ pub(super) mod delivered {
     pub(crate) const MAX_MARKS: usize = 1024;
 }
 
-/// Pacing by the modelled queue: `pacing/model.rs`.
-pub(super) mod model {
-    use super::{Bytes, Span};
-
-    /// The target backlog at the bottleneck: 4 ms and two packets, but no more than 12 packets, or two
-    /// ticks on links so fast that this is more. A smaller backlog leaves the link idle when a timer is
-    /// late; a larger one delays others.
-    pub(crate) const BACKLOG: Span = Span::from_millis(4);
-    pub(crate) const BACKLOG_PACKETS: f64 = 2.0;
-    pub(crate) const MAX_BACKLOG_PACKETS: f64 = 12.0;
-    pub(crate) const MAX_BACKLOG: Span = Span::from_millis(2);
-
-    /// The reduction of a remembered rate that is not confirmed yet, where the round trip is as long as
-    /// sending a chunk: an error shows late there.
-    pub(crate) const UNCONFIRMED_REDUCTION: f64 = 0.1;
-
-    /// The chunk size assumed for that.
-    pub(crate) const CHUNK: Bytes = Bytes(256.0 * 1_088.0);
-}
-
-/// A rate of a transfer's own, whatever law sets it: `pacing/flow.rs`.
+/// A rate of a transfer's own, whatever law sets it: `pacing/pace.rs`.
 pub(super) mod flow {
     use super::Span;
+
+    /// The queue that a tick makes, and a timer that is a little late.
+    pub(crate) const BACKLOG: Span = Span::from_millis(4);
 
     /// The acknowledged slices after which a transfer counts as long: those of a chunk.
     pub(crate) const LONG: usize = 256;
@@ -297,13 +264,6 @@ pub(super) mod rate_finder {
     /// part of what was sent: else others may keep a queue full, and the guess has brakes for that.
     pub(crate) const SURE: f64 = 0.9;
 
-    /// A faster rate is tried after one of which at least this part was used and arrived: some may be
-    /// late.
-    pub(crate) const USED: f64 = 0.6;
-
-    /// Bytes that arrived before losses for a policer to be seen in them: with fewer that is luck.
-    pub(crate) const POLICED_AFTER: Bytes = Bytes(16.0 * 1_228.0);
-
     /// Packets sent within this time belong to one train.
     pub(crate) const TRAIN_SPAN: Span = Span(300.0);
 
@@ -329,6 +289,10 @@ pub(super) mod rate_finder {
 
     /// A longer train lowers the rate by this factor at most: others' packets may be between its own.
     pub(crate) const TRAIN_BELOW: f64 = 0.7;
+
+    /// A faster rate is tried after one of which at least this part was used and arrived: some may be
+    /// late.
+    pub(crate) const USED: f64 = 0.6;
 
     /// The maximum fraction of a window that counts as lost behind the bottleneck.
     pub(crate) const MAX_USUAL: f64 = 0.6;

@@ -13,7 +13,7 @@ use crate::Instant;
 use crate::crypto::Entropy;
 use crate::outgoing::OutgoingBlocks;
 use crate::transit::{
-    AckFrame, AckWalk, Acked, Datagram, Fate, Item, KEPT, Ledger, LossReason, NeverSent, Outgoing,
+    AckFrame, AckWalk, Acked, Datagram, Item, KEPT, Ledger, LossReason, NeverSent, Outgoing,
 };
 
 /// What the records of ordinary traffic take, some hundreds of datagrams: they belong to a connection.
@@ -113,32 +113,22 @@ impl Recovery {
 
     /// Settles the fates of datagrams, by which the sender of blocks measures the path and counts what is in
     /// flight. Called before it is asked what to send: several acks that arrived together are then judged
-    /// together. Returns how many datagrams were looked at.
-    pub(super) fn settle(&mut self, path: &mut Path, blocks: &mut OutgoingBlocks) -> u64 {
-        let has_news = self.ledger.poll_news();
-        if let Some((sender, state)) = blocks.sender_on(&mut path.blocks) {
-            sender.begin_settling(state, &mut self.ledger);
+    /// together.
+    pub(super) fn settle(&mut self, path: &mut Path, blocks: &mut OutgoingBlocks) {
+        if !self.ledger.poll_news() {
+            return;
         }
-        while has_news && let Some(settled) = self.poll_fate(path) {
+        while let Some(settled) = self.ledger.poll_fate(&mut path.timing) {
             if !settled.is_probe()
                 && let Some((sender, state)) = blocks.sender_on(&mut path.blocks)
             {
                 sender.on_settled(state, &settled);
             }
         }
-        let sending = blocks.sender_on(&mut path.blocks);
-        let looked_at =
-            sending.map_or(0, |(sender, state)| sender.end_settling(state, &mut self.ledger));
-        if has_news {
-            self.ledger.trim(blocks.sender().map_or(0, |_| KEPT));
+        if let Some((sender, state)) = blocks.sender_on(&mut path.blocks) {
+            sender.note_in_flight(state, &self.ledger);
         }
-        looked_at
-    }
-
-    fn poll_fate(&mut self, path: &mut Path) -> Option<Datagram> {
-        let state = path.blocks.state();
-        let lost_as = |lost: &Datagram| state.map_or(Fate::Lost, |state| state.lost_as(lost));
-        self.ledger.poll_fate(&mut path.timing, lost_as)
+        self.ledger.trim(blocks.sender().map_or(0, |_| KEPT));
     }
 
     /// The next datagram whose contents are lost by now, and why.

@@ -80,13 +80,10 @@ impl Connection {
         }
         let wire_bytes = out.len() + UDP_IPV4_BYTES;
         // Packets and messages use the link too, although they do not wait for the send budget.
-        let modelled = (self.outbound.blocks_mut().sender_on(&mut self.path.blocks))
-            .map(|(sender, path)| sender.on_sent(path, now, number, wire_bytes, slice))
-            .unwrap_or_default();
-        self.record(
-            now,
-            Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, modelled },
-        );
+        if let Some((sender, path)) = self.outbound.blocks_mut().sender_on(&mut self.path.blocks) {
+            sender.on_sent(path, now, number, wire_bytes, slice);
+        }
+        self.record(now, Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice });
         self.inbound.on_sent(now, written);
         if is_ack_eliciting {
             self.liveness.on_ack_eliciting_sent(now, self.recovery.in_flight());

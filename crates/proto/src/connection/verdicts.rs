@@ -88,7 +88,7 @@ impl Connection {
     /// Settles the fates of datagrams, before it is asked what to send.
     pub(super) fn settle_fates(&mut self) {
         let blocks = self.outbound.blocks_mut();
-        self.counters.steps += self.recovery.settle(&mut self.path, blocks);
+        self.recovery.settle(&mut self.path, blocks);
     }
 
     /// Retransmits or reports what was in datagrams that are lost by now.

@@ -59,11 +59,6 @@ impl BlocksPath {
         }
     }
 
-    /// What is measured while blocks are sent.
-    pub(crate) fn state(&self) -> Option<&PathState> {
-        self.state.as_deref()
-    }
-
     /// The smoothed round trip, if it was measured.
     pub(super) const fn rtt(&self) -> Option<Duration> {
         self.rtt

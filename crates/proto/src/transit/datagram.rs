@@ -72,10 +72,8 @@ pub(crate) enum Fate {
     InFlight,
     /// It is acknowledged.
     Acked,
-    /// It passed the bottleneck and was lost behind it; or nothing is known of a bottleneck.
+    /// Others that were sent later have arrived.
     Lost,
-    /// It found the bottleneck's queue full, if the model is right.
-    Dropped,
     /// Nothing was heard for long: it no longer counts as in flight. What was in it is lost when something
     /// sent later arrives, as ever.
     GivenUp,
@@ -111,10 +109,6 @@ pub(crate) struct Datagram {
     pub(crate) number: u64,
     pub(crate) path: PathId,
     pub(crate) sent_at: Instant,
-    /// Bytes in the modelled queue of the bottleneck when it had joined, itself included.
-    pub(crate) backlog: f64,
-    /// Its slice counts as one that will arrive.
-    pub(crate) is_expected: bool,
     pub(super) items: Span,
     /// With the headers of UDP and IPv4; 0 for a probe, which no model of the path counts.
     wire_bytes: u16,
@@ -130,14 +124,11 @@ pub(crate) struct Datagram {
 impl Datagram {
     /// The record of one that is sent now.
     pub(super) fn new(now: Instant, path: PathId, outgoing: Outgoing, items: Span) -> Self {
-        let Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, modelled } =
-            outgoing;
+        let Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice } = outgoing;
         Self {
             number,
             path,
             sent_at: now,
-            backlog: modelled.backlog,
-            is_expected: modelled.is_expected,
             items,
             wire_bytes: u16::try_from(wire_bytes).unwrap_or(u16::MAX),
             slice,
@@ -172,15 +163,6 @@ impl Datagram {
     }
 }
 
-/// What the model of the bottleneck says of a datagram that is sent.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Modelled {
-    /// See [`Datagram::backlog`].
-    pub(crate) backlog: f64,
-    /// See [`Datagram::is_expected`].
-    pub(crate) is_expected: bool,
-}
-
 /// A datagram on its way into the ledger.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {
@@ -190,7 +172,6 @@ pub(crate) struct Outgoing {
     pub(crate) is_ack_eliciting: bool,
     pub(crate) is_marked: bool,
     pub(crate) slice: Option<(ChunkAt, Symbol)>,
-    pub(crate) modelled: Modelled,
 }
 
 impl Outgoing {
@@ -203,7 +184,6 @@ impl Outgoing {
             is_ack_eliciting: true,
             is_marked: false,
             slice: None,
-            modelled: Modelled::default(),
         }
     }
 
@@ -215,7 +195,6 @@ impl Outgoing {
             is_ack_eliciting: true,
             is_marked: false,
             slice: None,
-            modelled: Modelled { backlog: 0.0, is_expected: false },
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The ledger of datagrams: one record for each one sent, and the only place that judges what became of it.
 //!
 //! A record holds what has to be known once the fate of a datagram is: its number, its path, when it was
-//! sent, its bytes, the backlog that it met, what was in it. An ack is walked once ([`Ledger::poll_acked`]).
+//! sent, its bytes, what was in it. An ack is walked once ([`Ledger::poll_acked`]).
 //! Then two lines move forward over the records. [`Ledger::poll_fate`] settles what the block sender counts:
 //! a datagram that was overtaken by more than the reordering seen so far is lost at once, for any other slice
 //! can replace its slice, and a late ack corrects the count. [`Ledger::poll_lost`] hands back what else was
@@ -181,13 +181,8 @@ impl Ledger {
     }
 
     /// The next datagram that has a fate, in the order of sending: it is acknowledged, or lost because
-    /// another, sent later by at least the reordering that was seen, is. `lost_as` says whether that is
-    /// [`Fate::Lost`] or [`Fate::Dropped`]. Call it until `None` after each ack.
-    pub(crate) fn poll_fate(
-        &mut self,
-        timing: &mut Timing,
-        lost_as: impl FnOnce(&Datagram) -> Fate,
-    ) -> Option<Datagram> {
+    /// another, sent later by at least the reordering that was seen, is. Call it until `None` after each ack.
+    pub(crate) fn poll_fate(&mut self, timing: &mut Timing) -> Option<Datagram> {
         let must_go = self.must_go(self.settled);
         let record = self.records.get_mut(self.settled)?;
         if record.fate == Fate::InFlight {
@@ -197,7 +192,7 @@ impl Ledger {
             if !matches!(verdict, Verdict::Lost(_)) && !must_go {
                 return None;
             }
-            record.fate = lost_as(record);
+            record.fate = Fate::Lost;
             if record.path == timing.path() {
                 timing.on_lost(record.number, self.next);
             }
@@ -391,28 +386,9 @@ impl Ledger {
         self.records.range(place.min(self.records.len())..)
     }
 
-    /// The same, to set what the model says of them.
-    pub(crate) fn iter_mut_from(&mut self, place: usize) -> impl Iterator<Item = &mut Datagram> {
-        let place = place.min(self.records.len());
-        self.records.range_mut(place..)
-    }
-
-    /// The number of the first datagram without a settled fate.
-    pub(crate) fn first_unsettled(&self) -> Option<u64> {
-        self.records.get(self.settled).map(|record| record.number)
-    }
-
     /// The place of the first record without a settled fate.
     pub(crate) const fn settled(&self) -> usize {
         self.settled
-    }
-
-    /// Whether the newest `count` settled datagrams, from number `from` on, were all acknowledged.
-    pub(crate) fn were_newest_acked(&self, count: usize, from: u64) -> bool {
-        let Some(first) = self.settled.checked_sub(count) else { return false };
-        let mut newest = self.records.range(first..self.settled);
-        first >= self.place(from)
-            && newest.all(|record| record.fate == Fate::Acked || record.is_probe())
     }
 
     /// Panics if the records contradict each other. For tests, fuzzers and the simulator.

@@ -41,7 +41,7 @@ pub use ack_frame::{AckFrame, AckRanges, EcnCounts};
 pub use arrivals::ArrivalsFrame;
 pub(crate) use arrivals::{Arrivals, MAX_EARLIER_ARRIVALS};
 pub use datagram::{ChunkAt, LossReason};
-pub(crate) use datagram::{Datagram, Fate, Modelled, Outgoing, PathId, Symbol, UDP_IPV4_BYTES};
+pub(crate) use datagram::{Datagram, Fate, Outgoing, PathId, Symbol, UDP_IPV4_BYTES};
 pub(crate) use items::Item;
 pub(crate) use ledger::{AckWalk, Acked, KEPT, Ledger, NeverSent};
 pub use number::expand_number;

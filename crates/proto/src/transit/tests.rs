@@ -57,8 +57,8 @@ impl Sent {
         self.ledger.end_ack(&mut self.timing, walk)
     }
 
-    fn poll_fate(&mut self, lost_as: impl FnOnce(&Datagram) -> Fate) -> Option<Datagram> {
-        self.ledger.poll_fate(&mut self.timing, lost_as)
+    fn poll_fate(&mut self) -> Option<Datagram> {
+        self.ledger.poll_fate(&mut self.timing)
     }
 
     fn poll_lost(&mut self, now: Instant) -> Option<Datagram> {
@@ -141,7 +141,7 @@ fn lost(sent: &mut Sent, now: Instant) -> Vec<u64> {
 
 /// Settles fates, each loss as one behind the bottleneck.
 fn settle(sent: &mut Sent) {
-    while sent.poll_fate(|_| Fate::Lost).is_some() {}
+    while sent.poll_fate().is_some() {}
 }
 
 /// What bounds a span of numbers follows from what may be in flight: as many datagrams as a receiver can tell

@@ -81,8 +81,8 @@ impl Says {
 pub(super) struct Heard {
     pub(super) bytes: u64,
     pub(super) is_closed: bool,
-    /// It has acknowledged a number that never arrived.
-    pub(super) has_lied: bool,
+    /// How many numbers it has acknowledged that never arrived.
+    pub(super) lies: u64,
 }
 
 /// When its link changes and when it leaves, and the rate until then.
@@ -171,7 +171,8 @@ impl Receiver {
         self.named = to;
         let names = self.numbers(from, to);
         let is_here = |number| self.arrived.binary_search_by_key(number, |it| it.0).is_ok();
-        self.heard.borrow_mut().has_lied |= !names.iter().all(is_here);
+        let lies = names.iter().filter(|number| !is_here(number)).count() as u64;
+        self.heard.borrow_mut().lies += lies;
         said(&names)
     }
 

@@ -23,7 +23,7 @@ const CAP_BPS: u64 = 5_000_000;
 
 /// What calling once a frame may cost a block, as a factor: beside a network thread, and without one.
 const THREADED: f64 = 1.03;
-const INLINE: f64 = 1.15;
+const INLINE: f64 = 1.2;
 
 /// Without one at both ends: acks of two frames come at once, and a window that losses made small waits.
 const BOTH: f64 = 1.21;

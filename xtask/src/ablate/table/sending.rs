@@ -3,43 +3,32 @@
 use super::Mechanism;
 use crate::copy::edit;
 
-const BOTTLENECK: &str = "crates/proto/src/bulk/bottleneck.rs";
 const CHOICE: &str = "crates/proto/src/bulk/choice.rs";
-const FATES: &str = "crates/proto/src/bulk/sender/fates.rs";
 const FREQUENCY: &str = "crates/proto/src/outgoing/ack_frequency.rs";
 const GATE: &str = "crates/proto/src/bulk/sender/gate.rs";
-const MODEL: &str = "crates/proto/src/bulk/pacing/model.rs";
 const PACING: &str = "crates/proto/src/bulk/pacing/mod.rs";
 const SENDER: &str = "crates/proto/src/bulk/sender.rs";
 const START: &str = "crates/proto/src/bulk/pacing/start.rs";
 
 pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism {
-        name: "model",
-        without: "a known rate begins with a window at once, without the modelled queue",
-        edits: &[edit(
-            PACING,
-            "        if is_long && !is_modelled ||",
-            "        if is_long && !is_modelled || $off ||",
-        )],
+        name: "start",
+        without: "a known rate begins with a window at once",
+        edits: &[edit(PACING, "        if is_long && !stays ||", "        if is_long && !stays || $off ||")],
     },
     Mechanism {
         name: "window",
-        without: "the modelled queue paces long transfers, too, unless others are seen",
+        without: "long transfers go on at the rate of the link, unless others are seen",
         edits: &[edit(
             PACING,
-            "let is_modelled = is_near && begin == Begin::Alone;",
-            "let is_modelled = (is_near || $off) && begin == Begin::Alone;",
+            "let stays = is_near && share.is_none();",
+            "let stays = (is_near || $off) && share.is_none();",
         )],
     },
     Mechanism {
         name: "start-judge",
         without: "the rounds of a start are not judged",
-        edits: &[edit(
-            PACING,
-            "Law::Model(start) if start.is_round(lasts) =>",
-            "Law::Model(start) if !$off && start.is_round(lasts) =>",
-        )],
+        edits: &[edit(START, "        if self.is_round() {", "        if self.is_round() && !$off {")],
     },
     Mechanism {
         name: "start-bound",
@@ -64,8 +53,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "what was sent on a guess is not judged",
         edits: &[edit(
             PACING,
-            "Law::Blind(blind) => blind.next_after_train().min(self.next),",
-            "Law::Blind(blind) if !$off => blind.next_after_train().min(self.next),",
+            "            Law::Blind(blind) => {\n                (blind.next_after_train()",
+            "            Law::Blind(blind) if !$off => {\n                (blind.next_after_train()",
         )],
     },
     Mechanism {
@@ -80,43 +69,16 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         name: "start-losses",
         without: "a start that loses much begins its window like any",
-        edits: &[edit(
-            START,
-            "            None if kept < 1.0 - usual =>",
-            "            None if kept < 1.0 - usual && !$off =>",
-        )],
-    },
-    Mechanism {
-        name: "unconfirmed",
-        without: "a rate that is not confirmed is used in full",
-        edits: &[edit(MODEL, "if self.is_measured { 1.0 }", "if self.is_measured || $off { 1.0 }")],
-    },
-    Mechanism {
-        name: "model-drops",
-        without: "what the model expects to be dropped is expected to arrive",
-        edits: &[edit(
-            FATES,
-            "    if chunks.has_unopened() { 0 }",
-            "    if chunks.has_unopened() || $off { 0 }",
-        )],
-    },
-    Mechanism {
-        name: "drops-apart",
-        without: "drops of the queue count as losses of the link",
-        edits: &[edit(
-            BOTTLENECK,
-            "        if Bytes(datagram.backlog) <= self.queue_seen { Fate::Lost }",
-            "        if Bytes(datagram.backlog) <= self.queue_seen || $off { Fate::Lost }",
-        )],
+        edits: &[edit(START, "(kept < 1.0 - usual).then", "(kept < 1.0 - usual && !$off).then")],
     },
     Mechanism {
         name: "catch-up",
         without: "a window makes up for nothing: a datagram goes in each tick",
         edits: &[edit(
             "crates/proto/src/bulk/pacing/windowed/mod.rs",
-            "        let pace = self.flow.rate();\n        let most =",
+            "        let pace = self.pace.rate();\n        let most =",
             "        if $off {\n            return Span::ZERO;\n        }\n        \
-             let pace = self.flow.rate();\n        let most =",
+             let pace = self.pace.rate();\n        let most =",
         )],
     },
     Mechanism {

@@ -41,8 +41,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a window goes out at once",
         edits: &[edit(
             WINDOWED,
-            "        self.flow.adjust(pace.min(most));",
-            "        self.flow.adjust(if $off { 1e3 * pace } else { pace.min(most) });",
+            "        self.pace.set(pace.min(most));",
+            "        self.pace.set(if $off { 1e3 * pace } else { pace.min(most) });",
         )],
     },
     Mechanism {

@@ -1,17 +1,16 @@
 //! Pacing of slices: three laws, of which one applies at a time.
 //!
-//! Without a known rate an initial guess is used ([`blind`]), with one the modelled queue of the
-//! bottleneck ([`model`]). A long transfer is paced by a window, and so is one beside a game, with another
-//! objective ([`windowed`]). Each law is a variant with its own state, and this file selects
-//! it. All but the first have a [`flow`], which takes arrivals and fates and decides when the next slice may
-//! be sent.
+//! Without a known rate an initial guess is used ([`blind`]), and with one, at first, the rate of the link
+//! ([`start`]). A long transfer is paced by a window, and so is one beside a game, with another objective
+//! ([`windowed`]). Each law is a variant with its own state, and this file selects it. All but the first have
+//! a [`pace`], which says when the next slice may be sent.
 
 mod blamed;
 mod blind;
 mod cubic;
 mod drains;
-mod flow;
-mod model;
+mod link;
+mod pace;
 mod pairs;
 mod seen;
 mod start;
@@ -22,12 +21,10 @@ mod windowed;
 use alloc::boxed::Box;
 
 pub(crate) use blind::Blind;
-pub(crate) use model::Queue;
+pub(crate) use link::Link;
 
-use self::blamed::Blamed;
-use self::blind::Guess;
-use self::flow::Flow;
-use self::start::{Begin, Start};
+use self::pace::Pace;
+use self::start::Start;
 use self::windowed::Windowed;
 use super::samples::{BaseDelay, Sample};
 use super::tuning::flow::DECREASE;
@@ -40,9 +37,9 @@ use crate::urgency::Urgency;
 #[derive(Clone, Debug)]
 enum Law {
     /// No rate is known.
-    Blind(Blind),
-    /// The modelled queue.
-    Model(Box<Start>),
+    Blind(Box<Blind>),
+    /// The modelled link.
+    Start(Box<Start>),
     /// A long transfer, or one beside a game.
     Windowed(Box<Windowed>),
 }
@@ -65,13 +62,11 @@ pub(crate) struct Pacing {
     /// makes up for nothing from before.
     next: u64,
     sent_at: Instant,
+    /// Bytes that the bottleneck's queue can hold.
+    room: Bytes,
     /// A router has marked a datagram before there was a rate of its own: the number after the last datagram
     /// sent when it was heard of, for those before say nothing new.
     marked: Option<u64>,
-    /// A guess that losses have reduced.
-    cut: Option<(Guess, Blamed)>,
-    /// The first datagram sent at the transfer's own rate.
-    own_from: u64,
     /// The datagrams in flight, those with a slice, the minimum round trip, and by how much later than that
     /// fates are heard.
     in_flight: (u32, u32),
@@ -82,7 +77,7 @@ pub(crate) struct Pacing {
 impl Pacing {
     /// Starts with the known rate, if any. Once a transfer has its own rate it is never below `floor`.
     pub(crate) fn new(floor: Rate, known: Option<Rate>) -> Self {
-        let law = Law::Blind(Blind::new(floor, None));
+        let law = Law::Blind(Box::new(Blind::new(floor, None)));
         let floor = floor.max(Rate::MIN);
         let full = Bytes(FULL_PACKET.0 - NEARLY_FULL.0);
         let base = BaseDelay::new();
@@ -96,9 +91,8 @@ impl Pacing {
             full,
             next: 0,
             sent_at: Instant::ZERO,
+            room: Bytes::ZERO,
             marked: None,
-            cut: None,
-            own_from: u64::MAX,
             in_flight: (0, 0),
             rtt: Span::ZERO,
             later: Span::ZERO,
@@ -127,6 +121,11 @@ impl Pacing {
         }
     }
 
+    /// The number of datagrams in flight.
+    pub(crate) const fn in_flight(&self) -> u32 {
+        self.in_flight.0
+    }
+
     /// Whether as much is in flight as may be.
     pub(crate) fn is_full(&self) -> bool {
         matches!(&self.law, Law::Windowed(law) if law.is_full())
@@ -140,16 +139,20 @@ impl Pacing {
         }
     }
 
-    /// The model decides, and what the start shows is measured, also by what was sent on a guess behind the
-    /// first train. The floor is what an application asks for,
-    /// and not what a link has to bear that is slower.
+    /// A rate is known. What the start shows is measured, also by what was sent on a guess behind the first
+    /// train.
     fn start(&mut self, rate: Rate) {
-        let first = match &self.law {
-            Law::Blind(blind) => blind.next_after_train().min(self.next),
-            _ => self.next,
+        let (first, passed_at) = match &self.law {
+            Law::Blind(blind) => {
+                (blind.next_after_train().min(self.next), blind.passed_at(rate))
+            }
+            _ => (self.next, Span::ZERO),
         };
-        let flow = Flow::new(rate, self.floor.min(rate), self.next);
-        self.law = Law::Model(Box::new(Start::new(flow, first)));
+        let mut start = Start::new(rate, first, self.next);
+        if self.is_near() {
+            start.hold(passed_at, self.room);
+        }
+        self.law = Law::Start(Box::new(start));
     }
 
     /// The size of a full datagram, which takes so much longer than before.
@@ -167,7 +170,7 @@ impl Pacing {
         match &mut self.law {
             Law::Blind(blind) => blind.set_hint(rate),
             Law::Windowed(law) => law.set_hint(rate),
-            Law::Model(_) => {}
+            Law::Start(_) => {}
         }
     }
 
@@ -178,58 +181,62 @@ impl Pacing {
                 return known.map_or((), |known| self.learn(known));
             }
             let (rtt, packet) = (self.rtt + self.later, self.full + NEARLY_FULL);
-            let (next, is_least) = (self.next, self.is_least);
-            let mut law = Windowed::beside_game(next, known, is_least, rtt, self.in_flight, packet);
+            let is_least = self.is_least;
+            let mut law = Windowed::beside_game(known, is_least, rtt, self.in_flight, packet);
             if let Some(hint) = self.hint {
                 law.set_hint(hint);
             }
             self.law = Law::Windowed(Box::new(law));
-            self.own_from = self.next;
             return;
         }
         if self.is_beside_game() {
-            self.law = Law::Blind(Blind::new(self.floor, self.hint));
-            (self.own_from, self.cut) = (u64::MAX, None);
+            self.law = Law::Blind(Box::new(Blind::new(self.floor, self.hint)));
         }
         let Some(rate) = known else { return };
         if let Law::Blind(blind) = &self.law {
             match blind.share() {
                 Some(_) if !blind.is_calm() => return,
-                Some(share) => {
-                    let flow = Flow::new(share, self.floor.min(share), self.next);
-                    self.law = self.begin(flow, rate, Begin::Beside(share.min(rate)), None);
-                    self.own_from = self.next;
-                    return;
-                }
+                Some(share) => return self.begin(Pace::new(share.min(rate)), rate, true),
                 None => self.start(rate),
             }
         }
-        let Law::Model(start) = &self.law else { return };
-        let begin = start.begin(rate);
+        let is_near = self.is_near();
+        let Law::Start(start) = &mut self.law else { return };
+        start.set_rate(rate);
+        let (mut pace, share) = (start.pace, start.share(rate));
+        let is_in_order = start.is_in_order();
         // A near path holds less than one tick sends: a window cannot pace it.
-        let is_near = self.sent_at != Instant::ZERO;
-        let is_modelled = is_near && begin == Begin::Alone;
-        if is_long && !is_modelled || self.marked.is_some() || start.is_crowded() {
-            let mut flow = start.flow.clone();
-            flow.begin(self.sent_at);
-            self.law = self.begin(flow, rate, begin, start.arrived());
-            self.own_from = self.next;
+        let stays = is_near && share.is_none();
+        if is_long && !stays || self.marked.is_some() || start.is_crowded() {
+            pace.begin(self.sent_at);
+            pace.set(share.unwrap_or(rate));
+            self.begin(pace, rate, is_in_order);
         }
     }
 
-    /// A long transfer begins on a link that is known to have this rate. Where losses alone show others, a
-    /// window begins with the rate that `arrived`: the losses may be the path's own.
-    fn begin(&self, mut flow: Flow, rate: Rate, begin: Begin, arrived: Option<Rate>) -> Law {
-        let share = match begin {
-            Begin::Alone => rate,
-            Begin::Beside(share) => share,
-            Begin::Trial(share) => arrived.unwrap_or(share),
-        };
+    /// A window begins, at this pace, on a link that is known to have this rate.
+    fn begin(&mut self, mut pace: Pace, rate: Rate, is_in_order: bool) {
         let part = if self.marked.is_some() { 1.0 - DECREASE } else { 1.0 };
-        flow.restart(part * share);
+        pace.set((part * pace.rate()).max(self.floor.min(rate)));
         let packet = self.full + NEARLY_FULL;
-        let law = Windowed::new(flow, rate, self.rtt + self.later, self.in_flight, packet);
-        Law::Windowed(Box::new(law))
+        let mut law = Windowed::new(pace, rate, self.rtt + self.later, self.in_flight, packet);
+        if is_in_order {
+            law.set_passed(packet);
+        }
+        self.law = Law::Windowed(Box::new(law));
+    }
+
+    /// Whether the round trip is short.
+    fn is_near(&self) -> bool {
+        self.sent_at != Instant::ZERO
+    }
+
+    /// On a near path: the newest of the reported datagrams had passed the bottleneck at this time.
+    pub(crate) fn hold(&mut self, passed_at: Span) {
+        if let Law::Start(start) = &mut self.law {
+            let behind = f64::from(self.in_flight.0) * (self.full + NEARLY_FULL);
+            start.hold(passed_at + behind / start.pace.rate(), self.room);
+        }
     }
 
     /// The link is known to have this rate.
@@ -240,30 +247,20 @@ impl Pacing {
         }
     }
 
-    /// Whether the modelled queue paces the transfer.
-    pub(crate) const fn is_modelled(&self) -> bool {
-        matches!(self.law, Law::Model(_))
+    /// Whether the transfer has just begun, on a link of a known rate.
+    pub(crate) const fn is_start(&self) -> bool {
+        matches!(self.law, Law::Start(_))
     }
 
-    /// From which number on datagrams are sent at the transfer's own rate. It has measured what the queue
-    /// takes: a tick of it is more than the model grants on fast links.
-    pub(crate) const fn own_from(&self) -> u64 {
-        self.own_from
-    }
-
-    /// Whether the transfer has its own rate, independent of the model.
+    /// Whether a window paces the transfer.
     #[cfg(test)]
     pub(crate) const fn has_own_rate(&self) -> bool {
-        !matches!(self.law, Law::Blind(_) | Law::Model(_))
+        !matches!(self.law, Law::Blind(_) | Law::Start(_))
     }
 
     /// The pacing rate; `None` while no rate is known.
-    pub(crate) fn rate(&self, queue: &Queue) -> Option<Rate> {
-        match &self.law {
-            Law::Blind(_) => None,
-            Law::Model(_) => queue.rate(),
-            _ => self.flow().map(Flow::rate),
-        }
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        self.pace().map(Pace::rate)
     }
 
     /// Whether a game's packets go first, and nothing may wait in their way.
@@ -272,97 +269,71 @@ impl Pacing {
     }
 
     /// The rate, also one that is only guessed.
-    pub(crate) fn asks(&self, queue: &Queue) -> Rate {
+    pub(crate) fn asks(&self) -> Rate {
         match &self.law {
             Law::Blind(blind) => blind.rate(),
-            _ => self.rate(queue).unwrap_or(Rate::ZERO),
+            _ => self.rate().unwrap_or(Rate::ZERO),
         }
     }
 
     /// When the next slice may be sent; `None` if now.
-    pub(crate) fn opens_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
+    pub(crate) fn opens_at(&self, now: Instant, link: &Link) -> Option<Instant> {
         match &self.law {
-            Law::Blind(blind) if queue.is_train && !blind.is_slow() => None,
-            Law::Windowed(law) if queue.is_train && law.has_train() => None,
-            Law::Blind(blind) if blind.is_unsure(now, queue.rtt) => Some(now + TICK),
+            Law::Blind(blind) if link.is_train && !blind.is_slow() => None,
+            Law::Windowed(law) if link.is_train && law.has_train() => None,
+            Law::Blind(blind) if blind.is_unsure(now, link.rtt) => Some(now + TICK),
             // A tick's worth is sent as one batch.
             Law::Blind(blind) => {
-                blind.is_early(now, queue.lateness_at(blind.rate())).then(|| now + TICK)
+                blind.is_early(now, link.lateness_at(blind.rate())).then(|| now + TICK)
             }
-            Law::Model(start) => start.opens_at(now, queue),
-            _ => self.flow().and_then(|flow| flow.opens_at(now, queue)),
+            _ => self.pace().and_then(|pace| pace.opens_at(now, link)),
         }
     }
 
-    /// A slice was sent; `limit` is the configured maximum rate.
-    pub(crate) fn on_slice_sent(&mut self, now: Instant, bytes: Bytes, queue: &Queue, limit: Rate) {
+    /// A slice was sent.
+    pub(crate) fn on_slice_sent(&mut self, now: Instant, bytes: Bytes, link: &Link) {
         match &mut self.law {
-            Law::Blind(blind) if queue.is_train => blind.on_train_sent(now, self.next),
-            Law::Blind(blind) => blind.on_sent(now, bytes, queue.rtt, limit),
+            Law::Blind(blind) if link.is_train => blind.on_train_sent(now, bytes, self.next),
+            Law::Blind(blind) => blind.on_sent(now, bytes),
             Law::Windowed(law) => law.on_slice_sent(),
             _ => {}
         }
     }
 
-    /// The next slice waits for the server's uplink.
-    pub(crate) const fn on_held_back(&mut self) {
-        if let Law::Blind(blind) = &mut self.law {
-            blind.on_held_back();
-        }
-    }
-
     /// A datagram was sent, with or without a slice.
-    pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, queue: &Queue) {
+    pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, link: &Link) {
         self.next = number + 1;
-        self.sent_at = if queue.is_near { now } else { Instant::ZERO };
+        self.sent_at = if link.is_near { now } else { Instant::ZERO };
+        self.room = link.room;
         match &mut self.law {
             Law::Blind(_) => {}
-            Law::Model(start) => start.on_sent(now, number, bytes, queue),
-            Law::Windowed(law) => law.on_sent(now, number, bytes, queue),
+            Law::Start(start) => start.on_sent(now, number, bytes, link),
+            Law::Windowed(law) => law.on_sent(now, bytes, link),
         }
-    }
-
-    /// Whether to send another train to measure the rate, now that slices arrive.
-    pub(crate) fn poll_train(&mut self, now: Instant) -> bool {
-        if let Law::Blind(blind) = &mut self.law { blind.poll_train(now) } else { false }
     }
 
     /// The fate of a datagram is settled.
     pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool, rtt: Span) {
-        if let Law::Windowed(law) = &mut self.law {
-            law.on_settled(number, is_lost);
-        }
-        let next = self.next;
-        if let Law::Blind(blind) = &mut self.law {
-            let guess = blind.guess();
-            blind.on_settled(number, is_lost, next, rtt);
-            if blind.is_cut_from(&guess) {
-                self.cut = Some((guess, Blamed::new(next, guess.lost() + 1.0)));
-            }
-        } else if let Some(flow) = self.flow_mut() {
-            flow.on_settled(number, is_lost);
+        match &mut self.law {
+            Law::Blind(blind) => blind.on_settled(number, is_lost, self.next, rtt),
+            Law::Start(start) => start.on_settled(number, is_lost),
+            Law::Windowed(law) => law.on_settled(number, is_lost),
         }
     }
 
     /// One that was taken for lost has arrived: what that has changed is undone.
     pub(crate) fn on_spurious(&mut self, number: u64) {
-        if let Law::Windowed(law) = &mut self.law {
-            law.on_spurious();
-        }
-        if let Law::Blind(blind) = &mut self.law {
-            blind.on_spurious(number);
-            if let Some((guess, _)) = self.cut.take_if(|(_, losses)| losses.is_refuted_by(number)) {
-                blind.take_back(&guess);
-            }
-        } else if let Some(flow) = self.flow_mut() {
-            flow.on_spurious(number);
+        match &mut self.law {
+            Law::Blind(blind) => blind.on_spurious(number),
+            Law::Start(start) => start.on_spurious(number),
+            Law::Windowed(law) => law.on_spurious(),
         }
     }
 
     /// Datagrams overtake others that were sent so much earlier.
     pub(crate) fn set_disorder(&mut self, disorder: Span) {
-        if let Some(flow) = self.flow_mut() {
-            flow.set_disorder(disorder);
+        if let Law::Start(start) = &mut self.law {
+            start.set_disorder(disorder);
         }
     }
 
@@ -379,19 +350,16 @@ impl Pacing {
         let delay = self.base.get().map_or(Span::ZERO, |base| sample.delay - base);
         let fell = (before - sample.delay).max(Span::ZERO);
         let packet = self.full + NEARLY_FULL;
-        if let Law::Windowed(law) = &mut self.law {
-            law.on_delay(now.into(), sample, delay, fell, packet);
-            if let Some(longer) = law.poll_longer() {
-                self.base.shift(longer);
-                self.rise = Some(longer);
-            }
-        }
-        let Some(lasts) = self.flow_mut().and_then(|flow| flow.on_arrival(*sample, delay)) else {
-            return;
-        };
         match &mut self.law {
-            Law::Model(start) if start.is_round(lasts) => start.judge(),
-            _ => {}
+            Law::Blind(_) => {}
+            Law::Start(start) => start.on_arrival(sample, delay),
+            Law::Windowed(law) => {
+                law.on_delay(now.into(), sample, delay, fell, packet);
+                if let Some(longer) = law.poll_longer() {
+                    self.base.shift(longer);
+                    self.rise = Some(longer);
+                }
+            }
         }
     }
 
@@ -403,11 +371,11 @@ impl Pacing {
     /// A datagram, no older than `number`, was marked by a router whose queue is too long. It ends the start
     /// of a transfer, in which the queue is filled on purpose: from then on it has a rate of its own, which
     /// is reduced, and a guess is halved once a round trip until there is one.
-    pub(crate) fn on_congestion_mark(&mut self, now: Instant, number: u64) {
+    pub(crate) fn on_congestion_mark(&mut self, number: u64) {
         let is_news = self.marked.is_none_or(|before| number >= before);
         match &mut self.law {
-            Law::Blind(blind) if is_news => blind.on_mark(now),
-            Law::Blind(_) | Law::Model(_) => {}
+            Law::Blind(blind) if is_news => blind.on_mark(),
+            Law::Blind(_) | Law::Start(_) => {}
             Law::Windowed(law) => return law.on_mark(number, self.next),
         }
         if is_news {
@@ -415,19 +383,11 @@ impl Pacing {
         }
     }
 
-    fn flow(&self) -> Option<&Flow> {
+    fn pace(&self) -> Option<&Pace> {
         match &self.law {
             Law::Blind(_) => None,
-            Law::Model(start) => Some(&start.flow),
-            Law::Windowed(law) => Some(&law.flow),
-        }
-    }
-
-    fn flow_mut(&mut self) -> Option<&mut Flow> {
-        match &mut self.law {
-            Law::Blind(_) => None,
-            Law::Model(start) => Some(&mut start.flow),
-            Law::Windowed(law) => Some(&mut law.flow),
+            Law::Start(start) => Some(&start.pace),
+            Law::Windowed(law) => Some(&law.pace),
         }
     }
 }

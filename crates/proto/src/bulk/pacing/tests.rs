@@ -9,7 +9,7 @@ const PACKET: Bytes = Bytes(1_228.0);
 const FLOOR: Rate = Rate::from_kbps(200);
 
 /// An unlimited queue and a fixed delay behind it.
-struct Link {
+struct Wire {
     rate: Rate,
     delay: Span,
     idle_at: Span,
@@ -41,14 +41,15 @@ impl Transfer {
         Self::new(Urgency::LoadScreen, rate)
     }
 
-    fn step(&mut self, now: Span, link: &mut Link) {
+    fn step(&mut self, now: Span, wire: &mut Wire) {
+        let (link, state) = (wire, link());
         while let Some(&(_, sample, is_lost, is_marked)) =
             self.feedback.front().filter(|(at, ..)| *at <= now)
         {
             self.feedback.pop_front();
             self.note_in_flight();
             if is_marked {
-                self.pacing.on_congestion_mark(now.instant(), sample.number);
+                self.pacing.on_congestion_mark(sample.number);
             }
             self.pacing.on_settled(sample.number, is_lost, 2.0 * link.delay);
             if !is_lost {
@@ -57,14 +58,14 @@ impl Transfer {
         }
         let moment = now.instant();
         self.note_in_flight();
-        while !self.pacing.is_full() && self.pacing.opens_at(moment, &queue()).is_none() {
+        while !self.pacing.is_full() && self.pacing.opens_at(moment, &state).is_none() {
             link.idle_at = link.idle_at.max(now) + PACKET / link.rate;
             let at = link.idle_at + link.delay;
             self.passed += PACKET;
             let is_lost = link.loss_interval > 0 && self.number.is_multiple_of(link.loss_interval);
             let is_marked = link.mark_above.is_some_and(|above| link.idle_at - now > above);
             self.feedback.push_back((at + link.delay, self.sample(now, at), is_lost, is_marked));
-            self.pacing.on_sent(moment, self.number, PACKET, &queue());
+            self.pacing.on_sent(moment, self.number, PACKET, &state);
             self.number += 1;
         }
     }
@@ -82,17 +83,17 @@ impl Transfer {
 
     /// The flow's share, as a fraction of 10 Mbit/s.
     fn share(&mut self) -> f64 {
-        self.pacing.flow_mut().unwrap().rate() / REFERENCE
+        self.pacing.rate().unwrap() / REFERENCE
     }
 }
 
-/// The queue's state, which these laws do not use.
-fn queue() -> Queue {
+/// The link's state, which these laws do not use.
+fn link() -> Link {
     let bottleneck = super::super::bottleneck::Bottleneck::new(None, 0);
-    Queue::new(&bottleneck, Span::ZERO, PACKET, false, Span::ZERO)
+    Link::new(&bottleneck, Span::ZERO, PACKET, false, Span::ZERO)
 }
 
-fn run(transfers: &mut [Transfer], link: &mut Link, millis: core::ops::Range<u16>) {
+fn run(transfers: &mut [Transfer], link: &mut Wire, millis: core::ops::Range<u16>) {
     for ms in millis {
         for transfer in transfers.iter_mut() {
             transfer.step(Span::from_millis(ms), link);
@@ -100,8 +101,8 @@ fn run(transfers: &mut [Transfer], link: &mut Link, millis: core::ops::Range<u16
     }
 }
 
-fn link() -> Link {
-    Link {
+fn wire() -> Wire {
+    Wire {
         rate: REFERENCE,
         delay: Span::from_millis(25),
         idle_at: Span::ZERO,
@@ -113,7 +114,7 @@ fn link() -> Link {
 #[test]
 fn two_flows_with_unequal_rates_converge() {
     let mut transfers = [1.2, 0.2].map(|part| Transfer::loading(part * Rate(1.0)));
-    run(&mut transfers, &mut link(), 1..15_000);
+    run(&mut transfers, &mut wire(), 1..15_000);
     let [a, b] = transfers.map(|mut transfer| transfer.share());
     assert!((0.5..2.0).contains(&(a / b)), "{a} {b}");
     assert!((0.7..1.2).contains(&(a + b)), "{a} {b}");
@@ -122,7 +123,7 @@ fn two_flows_with_unequal_rates_converge() {
 #[test]
 fn the_rate_follows_a_link_that_halves() {
     let mut transfers = [Transfer::loading(REFERENCE)];
-    let mut link = link();
+    let mut link = wire();
     run(&mut transfers, &mut link, 1..2_000);
     link.rate = link.rate / 2.0;
     run(&mut transfers, &mut link, 2_000..4_000);
@@ -133,7 +134,7 @@ fn the_rate_follows_a_link_that_halves() {
 #[test]
 fn losses_alone_do_not_reduce_the_rate() {
     let mut transfers = [Transfer::loading(REFERENCE)];
-    run(&mut transfers, &mut Link { loss_interval: 5, ..link() }, 1..5_000);
+    run(&mut transfers, &mut Wire { loss_interval: 5, ..wire() }, 1..5_000);
     let share = transfers[0].share();
     assert!(share > 0.85, "{share}");
 }
@@ -141,7 +142,7 @@ fn losses_alone_do_not_reduce_the_rate() {
 #[test]
 fn beside_a_game_three_tenths_of_the_link_stay_free() {
     let mut transfers = [Transfer::new(Urgency::DuringPlay, Rate::INFINITY)];
-    run(&mut transfers, &mut link(), 1..8_000);
+    run(&mut transfers, &mut wire(), 1..8_000);
     let share = transfers[0].share();
     assert!((0.6..0.8).contains(&share), "{share}");
 }
@@ -151,7 +152,7 @@ fn beside_a_game_three_tenths_of_the_link_stay_free() {
 fn a_mark_counts_as_a_queue_above_the_target() {
     let mut law = [None, Some(Span::from_millis(3))].map(|threshold| {
         let (mut transfer, mut link) =
-            (Transfer::loading(REFERENCE), Link { mark_above: threshold, ..link() });
+            (Transfer::loading(REFERENCE), Wire { mark_above: threshold, ..wire() });
         run(core::slice::from_mut(&mut transfer), &mut link, 1..2_000);
         let mut longest = Span::ZERO;
         for ms in 2_000..6_000 {
@@ -174,12 +175,12 @@ fn a_flight_on_a_guess_is_judged_once_there_is_a_rate() {
     let mut pacing = Pacing::new(FLOOR, None);
     let rtt = Span::from_millis(50);
     pacing.set_in_flight((200, 200), rtt, Span::ZERO);
-    let mut train = queue();
+    let mut train = link();
     train.is_train = true;
     for number in 0..200 {
-        let queue = if number < 20 { &train } else { &queue() };
-        pacing.on_slice_sent(Instant::ZERO, PACKET, queue, Rate::INFINITY);
-        pacing.on_sent(Instant::ZERO, number, PACKET, queue);
+        let link = if number < 20 { &train } else { &link() };
+        pacing.on_slice_sent(Instant::ZERO, PACKET, link);
+        pacing.on_sent(Instant::ZERO, number, PACKET, link);
     }
     pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
     for number in 20..200_u16 {
@@ -193,8 +194,8 @@ fn a_flight_on_a_guess_is_judged_once_there_is_a_rate() {
             pacing.on_arrival(Instant::from_millis(200), &sample);
         }
     }
-    let pace = pacing.flow_mut().unwrap().rate() / REFERENCE;
-    assert!(pacing.is_modelled() && (0.05..0.2).contains(&pace), "{pace}");
+    let pace = pacing.rate().unwrap() / REFERENCE;
+    assert!(pacing.is_start() && (0.05..0.2).contains(&pace), "{pace}");
 }
 
 #[test]
@@ -204,26 +205,28 @@ fn each_law_applies_in_its_phase() {
     pacing.follow(Urgency::LoadScreen, true, None);
     assert!(matches!(pacing.law, Law::Blind(_)), "no rate is known, long or not");
     pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
-    assert!(pacing.is_modelled() && !pacing.has_own_rate());
+    assert!(pacing.is_start() && !pacing.has_own_rate());
     pacing.follow(Urgency::LoadScreen, true, Some(REFERENCE));
     assert!(matches!(pacing.law, Law::Windowed(_)) && pacing.has_own_rate());
     pacing.follow(Urgency::DuringPlay, true, Some(REFERENCE));
     assert!(pacing.is_beside_game());
     pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
-    assert!(pacing.is_modelled());
-    assert!(Pacing::new(FLOOR, Some(REFERENCE)).is_modelled());
+    assert!(pacing.is_start());
+    assert!(Pacing::new(FLOOR, Some(REFERENCE)).is_start());
 }
 
 #[test]
-fn the_rate_stays_above_the_floor() {
-    let mut transfer = Transfer::loading(Rate(1.0));
-    transfer.pacing.flow_mut().unwrap().restart(Rate::ZERO);
-    assert_eq!(transfer.pacing.rate(&queue()), Some(FLOOR));
+fn a_window_begins_at_the_floor_at_least() {
+    let mut pacing = Pacing::new(FLOOR, Some(REFERENCE));
+    pacing.begin(Pace::new(Rate::MIN), REFERENCE, true);
+    assert_eq!(pacing.rate(), Some(FLOOR));
+    pacing.begin(Pace::new(Rate::MIN), FLOOR / 2.0, true);
+    assert_eq!(pacing.rate(), Some(FLOOR / 2.0), "a slower link does not have to bear it");
 }
 
 #[test]
 fn a_window_keeps_the_link_busy_and_its_queue_short() {
-    let (mut transfer, mut link) = (Transfer::loading(REFERENCE), link());
+    let (mut transfer, mut link) = (Transfer::loading(REFERENCE), wire());
     run(core::slice::from_mut(&mut transfer), &mut link, 1..2_000);
     let (begun, mut longest) = (transfer.number, Span::ZERO);
     for ms in 2_000..6_000 {
@@ -234,14 +237,14 @@ fn a_window_keeps_the_link_busy_and_its_queue_short() {
     let passed = f64::from(u32::try_from(transfer.number - begun).unwrap()) * PACKET;
     assert!(passed / Span::from_millis(4_000) > 0.95 * REFERENCE, "{passed:?}");
     assert!(longest < Span::from_millis(20), "{longest:?}");
-    let pace = transfer.pacing.rate(&queue()).unwrap();
+    let pace = transfer.pacing.rate().unwrap();
     assert!(pace < 1.15 * REFERENCE, "in no bursts that a short queue does not hold: {pace:?}");
 }
 
 /// The pace is bounded by the rate that has passed, and is tried beyond it as the window grows.
 #[test]
 fn a_window_follows_a_link_that_becomes_faster() {
-    let (mut transfer, mut link) = (Transfer::loading(REFERENCE), link());
+    let (mut transfer, mut link) = (Transfer::loading(REFERENCE), wire());
     run(core::slice::from_mut(&mut transfer), &mut link, 1..2_000);
     link.rate = 8.0 * REFERENCE;
     run(core::slice::from_mut(&mut transfer), &mut link, 2_000..4_000);
@@ -266,7 +269,7 @@ fn first_window(is_marked: bool, late_ms: u16) -> f64 {
     let mut pacing = Pacing::new(FLOOR, Some(REFERENCE));
     pacing.set_in_flight((0, 0), Span::from_millis(50), Span::from_millis(late_ms));
     if is_marked {
-        pacing.on_congestion_mark(Instant::from_millis(1), 1);
+        pacing.on_congestion_mark(1);
     }
     pacing.follow(Urgency::LoadScreen, true, Some(REFERENCE));
     window_of(&mut pacing)
@@ -288,30 +291,15 @@ fn a_window_begins_larger_for_late_callers() {
 
 /// A near path holds less than one tick sends: there the modelled queue paces a long transfer, too.
 #[test]
-fn a_near_path_is_left_to_the_modelled_queue() {
+fn a_near_path_is_left_to_the_modelled_link() {
     for is_near in [false, true] {
         let mut pacing = Pacing::new(FLOOR, None);
         pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
-        let mut queue = queue();
-        queue.is_near = is_near;
-        pacing.on_sent(Instant::from_millis(1), 0, PACKET, &queue);
+        let mut link = link();
+        link.is_near = is_near;
+        pacing.on_sent(Instant::from_millis(1), 0, PACKET, &link);
         pacing.follow(Urgency::LoadScreen, true, Some(REFERENCE));
-        assert_eq!(pacing.is_modelled(), is_near);
-    }
-}
-
-/// Where the queue of others was seen a window begins with a share, and where only losses were with all that
-/// arrived. Ten that joined half a second apart began with the whole link each, and dropped a tenth.
-#[test]
-fn a_window_beside_others_begins_with_a_share() {
-    let pacing = Pacing::new(FLOOR, None);
-    let [share, arrived] = [0.5, 0.8].map(|part| REFERENCE * part);
-    for (begin, expected) in [(Begin::Beside(share), share), (Begin::Trial(share), arrived)] {
-        let flow = Flow::new(REFERENCE, FLOOR, 0);
-        let Law::Windowed(law) = pacing.begin(flow, REFERENCE, begin, Some(arrived)) else {
-            panic!("a window");
-        };
-        assert!((law.flow.rate() / expected - 1.0).abs() < 1e-9, "{begin:?}");
+        assert_eq!(pacing.is_start(), is_near);
     }
 }
 
@@ -319,14 +307,14 @@ fn a_window_beside_others_begins_with_a_share() {
 #[test]
 fn a_window_stays_one_whatever_a_receiver_says() {
     for lie in [-1e12, -1e3, 0.0, 1e3, 1e12] {
-        let (mut transfer, mut link) = (Transfer::loading(REFERENCE), link());
+        let (mut transfer, mut link) = (Transfer::loading(REFERENCE), wire());
         for ms in 1..3_000 {
             for (nth, (_, sample, ..)) in transfer.feedback.iter_mut().enumerate() {
                 sample.delay += if nth % 3 == 0 { Span(lie) } else { Span::ZERO };
             }
             transfer.step(Span::from_millis(ms), &mut link);
         }
-        let pace = transfer.pacing.rate(&queue()).unwrap();
+        let pace = transfer.pacing.rate().unwrap();
         assert!(pace > Rate::ZERO && pace.is_finite(), "{lie}: {pace:?}");
     }
 }
@@ -335,7 +323,7 @@ fn a_window_stays_one_whatever_a_receiver_says() {
 /// nothing for a while is used again.
 #[test]
 fn a_window_goes_on_after_everything_was_lost() {
-    let (mut transfer, mut link) = (Transfer::loading(REFERENCE), link());
+    let (mut transfer, mut link) = (Transfer::loading(REFERENCE), wire());
     run(core::slice::from_mut(&mut transfer), &mut link, 1..1_000);
     for feedback in &mut transfer.feedback {
         feedback.2 = true;
@@ -350,7 +338,7 @@ fn a_window_goes_on_after_everything_was_lost() {
 /// Beside a game nothing passes for a second, and then all of the link does again.
 #[test]
 fn a_share_is_found_again_after_everything_was_lost() {
-    let (mut transfer, mut link) = (Transfer::new(Urgency::DuringPlay, Rate::INFINITY), link());
+    let (mut transfer, mut link) = (Transfer::new(Urgency::DuringPlay, Rate::INFINITY), wire());
     run(core::slice::from_mut(&mut transfer), &mut link, 1..8_000);
     link.loss_interval = 1;
     run(core::slice::from_mut(&mut transfer), &mut link, 8_000..9_000);
@@ -378,11 +366,11 @@ fn a_window_learns_a_fast_link_in_steps() {
 #[test]
 fn a_mark_from_before_the_cut_cuts_no_window() {
     let mut transfer = Transfer::loading(REFERENCE);
-    run(core::slice::from_mut(&mut transfer), &mut link(), 1..500);
-    let (newest, now) = (transfer.number - 1, Instant::from_millis(500));
+    run(core::slice::from_mut(&mut transfer), &mut wire(), 1..500);
+    let newest = transfer.number - 1;
     let before = window_of(&mut transfer.pacing);
     let mut cut_by = |number| {
-        transfer.pacing.on_congestion_mark(now, number);
+        transfer.pacing.on_congestion_mark(number);
         window_of(&mut transfer.pacing) / before
     };
     let once = cut_by(newest - 5);

@@ -6,7 +6,7 @@
 
 use super::super::lateness::Lateness;
 use super::super::limit::Limit;
-use super::super::pacing::Queue;
+use super::super::pacing::Link;
 use super::super::path::PathState;
 use super::super::reader::Reader;
 use super::super::tuning::choice::TAIL_RATE;
@@ -118,7 +118,7 @@ impl Gate {
             self.lateness.set_due(Some(later));
             return false;
         }
-        if !self.has_uplink(path, now) {
+        if !self.has_uplink(now) {
             return false;
         }
         if it.is_tail {
@@ -143,19 +143,19 @@ impl Gate {
         {
             self.resume_at = later;
         }
-        now >= self.resume_at && self.has_uplink(path, now)
+        now >= self.resume_at && self.has_uplink(now)
     }
 
     /// When it may go; `None` if now.
     fn opens_at(&self, path: &PathState, now: Instant, it: Asking) -> Option<Instant> {
-        let queue = self.queue(path);
-        let late = queue.lateness_at(self.limit.rate());
+        let link = self.link(path);
+        let late = link.lateness_at(self.limit.rate());
         self.limit
             .opens_at(now, self.train_over_limit(path), late)
             .or_else(|| self.reader.opens_at(now))
-            .or_else(|| path.recalled.and_then(|recalled| recalled.opens_at(now, queue.rtt, late)))
-            .or_else(|| self.paced_at(path, now, &queue, it))
-            .or_else(|| tail_at(path, now, &queue).filter(|_| it.is_tail))
+            .or_else(|| path.recalled.and_then(|recalled| recalled.opens_at(now, link.rtt, late)))
+            .or_else(|| self.paced_at(path, now, &link, it))
+            .or_else(|| tail_at(path, now).filter(|_| it.is_tail))
     }
 
     /// When the law of this connection alone lets it go; `None` if now, or if that law rests.
@@ -163,7 +163,7 @@ impl Gate {
         &self,
         path: &PathState,
         now: Instant,
-        queue: &Queue,
+        link: &Link,
         it: Asking,
     ) -> Option<Instant> {
         let is_paced = !self.is_paced_together || path.pacing.is_beside_game();
@@ -173,7 +173,7 @@ impl Gate {
         if path.pacing.is_full() && !it.is_probe {
             return Some(now + TICK);
         }
-        path.pacing.opens_at(now, queue)
+        path.pacing.opens_at(now, link)
     }
 
     /// Bytes of a train that may exceed the limit; zero where the limit is below the initial rate.
@@ -196,14 +196,13 @@ impl Gate {
 
     /// Whether it is this connection's turn: on the server's uplink, and of those to its address. If it is
     /// not, it is asked when it is, and no call before that is late.
-    fn has_uplink(&mut self, path: &mut PathState, now: Instant) -> bool {
+    fn has_uplink(&mut self, now: Instant) -> bool {
         if matches!(self.uplink, Uplink::Open) {
             return true;
         }
         self.uplink = Uplink::Awaited;
         self.resume_at = now + UPLINK_TIMEOUT;
         self.lateness.set_due(None);
-        path.pacing.on_held_back();
         false
     }
 
@@ -253,26 +252,26 @@ impl Gate {
 
     /// The rate at which slices go; `None` while no rate is known.
     pub(super) fn pace(&self, path: &PathState) -> Option<Rate> {
-        let rate = path.pacing.rate(&self.queue(path)).or(path.bottleneck.rate())?;
+        let rate = path.pacing.rate().or(path.bottleneck.rate())?;
         Some(rate.min(self.max_rate()))
     }
 
-    /// What the next datagram meets at the bottleneck.
-    pub(super) fn queue(&self, path: &PathState) -> Queue {
+    /// The link as the next datagram finds it.
+    pub(super) fn link(&self, path: &PathState) -> Link {
         let packet = path.last_bytes.max(MIN_PACKET);
         let (rtt, late) = (path.rtt_span, self.lateness.get());
-        Queue::new(&path.bottleneck, rtt, packet, path.trains.is_running(), late)
+        Link::new(&path.bottleneck, rtt, packet, path.trains.is_running(), late)
     }
 
     fn tail_gap(&self, path: &PathState) -> Span {
-        let queue = self.queue(path);
-        path.pacing.rate(&queue).map_or(Span::ZERO, |rate| queue.packet / (rate * TAIL_RATE))
+        let packet = path.last_bytes.max(MIN_PACKET);
+        path.pacing.rate().map_or(Span::ZERO, |rate| packet / (rate * TAIL_RATE))
     }
 }
 
 /// When the next slice of the tail may be sent; `None` if now. Without a measured rate the tail is not
 /// slowed.
-fn tail_at(path: &PathState, now: Instant, queue: &Queue) -> Option<Instant> {
-    path.pacing.rate(queue)?;
+fn tail_at(path: &PathState, now: Instant) -> Option<Instant> {
+    path.pacing.rate()?;
     Some(path.next_tail).filter(|&next| next > now)
 }

@@ -33,7 +33,7 @@ impl Sender {
     /// From now on it is asked with this path. What is open keeps its cut.
     pub(crate) fn begin_path(&mut self, path: &mut PathState) {
         path.set_packet(self.packet);
-        self.set_stale();
+        self.chunks.rescan_margins();
     }
 
     /// Bytes that a slice frame may have: what the path carries, less the header of a datagram and its tag.
@@ -54,7 +54,7 @@ impl Sender {
     /// The chunk that is opened now, and the next ones, are cut small if a slice as large as the path carries
     /// would keep a game's packet waiting, as far as is known.
     pub(super) fn cut_for_game(&mut self, path: &mut PathState) {
-        let rate = path.pacing.rate(&self.gate.queue(path));
+        let rate = path.pacing.rate();
         let is_long = |rate| self.path_packet() / rate > beside_game::MAX_SLICE;
         self.chunks.cutting.is_fine =
             self.config.urgency == Urgency::DuringPlay && rate.is_none_or(is_long);
@@ -73,7 +73,7 @@ impl Sender {
     /// does: open chunks are cut anew.
     pub(crate) fn on_black_hole(&mut self) {
         self.chunks.cut_anew(self.next_number);
-        self.set_stale();
+        self.chunks.rescan_margins();
     }
 
     /// The peer's program reads by so much later than datagrams arrive. No more is sent in that time than can
@@ -119,7 +119,7 @@ impl Sender {
     /// Nothing more is sent of a block: all of it is done, or it is given up.
     pub(crate) fn remove(&mut self, number: u32) {
         self.chunks.remove(number);
-        self.set_stale();
+        self.chunks.rescan_margins();
     }
 
     /// Chunks of this block below `ready` may be opened: what is needed to verify them was sent.
@@ -201,7 +201,7 @@ impl Sender {
         }
         let patience = START_OVER_RTTS * path.rtt + START_OVER;
         if self.chunks.on_lacking(now, at, map, patience) {
-            self.set_stale();
+            self.chunks.rescan_margins();
         }
         self.on_report(now, is_news);
     }
@@ -246,7 +246,7 @@ impl Sender {
         if is_progress {
             self.silence.on_feedback(now);
             self.silence.on_progress(now);
-            self.set_stale();
+            self.chunks.rescan_margins();
         }
         self.gate.on_input(now);
     }

@@ -50,7 +50,7 @@ impl Sender {
     /// Changes the priority of a block.
     pub(crate) fn set_priority(&mut self, number: u32, priority: u8) {
         self.chunks.set_priority(number, priority);
-        self.set_stale();
+        self.chunks.rescan_margins();
     }
 
     /// The program acts. If it was waited for, the pause is over.

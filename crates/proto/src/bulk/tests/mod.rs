@@ -65,10 +65,10 @@ impl Sending {
     /// A slice of a chunk is sent with this many bytes.
     fn send(&mut self, now: Instant, wire_bytes: usize, slice: (ChunkAt, Symbol)) -> u64 {
         let (number, slice) = (self.ledger.next_number(), Some(slice));
-        let modelled = self.sender.on_sent(&mut self.path, now, number, wire_bytes, slice);
+        self.sender.on_sent(&mut self.path, now, number, wire_bytes, slice);
         let (is_ack_eliciting, is_marked) = (true, false);
         let outgoing =
-            Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, modelled };
+            Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice };
         self.ledger.on_sent(now, &mut self.timing, outgoing);
         number
     }
@@ -86,11 +86,10 @@ impl Sending {
     /// Settles fates as a connection does.
     fn settle(&mut self, now: Instant) {
         let Self { sender, ledger, timing, path } = self;
-        sender.begin_settling(path, ledger);
-        while let Some(settled) = ledger.poll_fate(timing, |datagram| path.lost_as(datagram)) {
+        while let Some(settled) = ledger.poll_fate(timing) {
             sender.on_settled(path, &settled);
         }
-        sender.end_settling(path, ledger);
+        sender.note_in_flight(path, ledger);
         while ledger.poll_lost(now, timing).is_some() {}
         ledger.trim(KEPT);
     }

@@ -407,11 +407,10 @@ impl World {
     fn settle(&mut self, now: Instant) {
         let Self { ledger, timing, .. } = self;
         if let Some((sender, path)) = self.blocks.sending() {
-            sender.begin_settling(path, ledger);
-            while let Some(settled) = ledger.poll_fate(timing, |datagram| path.lost_as(datagram)) {
+            while let Some(settled) = ledger.poll_fate(timing) {
                 sender.on_settled(path, &settled);
             }
-            sender.end_settling(path, ledger);
+            sender.note_in_flight(path, ledger);
         }
         while let Some(lost) = self.ledger.poll_lost(now, &mut self.timing) {
             self.pass(&lost, false);
@@ -474,15 +473,14 @@ impl World {
 
     fn put(&mut self, now: Instant, frames: usize, slice: Option<(ChunkAt, Symbol)>, sent: Sent) {
         let (number, wire_bytes) = (self.ledger.next_number(), frames + 57);
-        let sending = self.blocks.sending();
-        let modelled = sending
-            .map(|(sender, path)| sender.on_sent(path, now, number, wire_bytes, slice))
-            .unwrap_or_default();
+        if let Some((sender, path)) = self.blocks.sending() {
+            sender.on_sent(path, now, number, wire_bytes, slice);
+        }
         let is_ack_eliciting = true;
         self.ledger.on_sent(
             now,
             &mut self.timing,
-            Outgoing { number, wire_bytes, is_ack_eliciting, is_marked: false, slice, modelled },
+            Outgoing { number, wire_bytes, is_ack_eliciting, is_marked: false, slice },
         );
         self.free_at = self.free_at.max(self.now) + wire_bytes as u64 * 8 / 10;
         let is_lost = self.random(1_000) < self.loss || wire_bytes > self.carries;

@@ -146,7 +146,7 @@ impl Ledger {
 fn learn_reordering(timing: &mut Timing, acked: &Datagram, before: Fate, walk: &AckWalk<'_>) {
     let overtaken = |newest: Instant| newest.since(acked.sent_at);
     match before {
-        Fate::Lost | Fate::Dropped => {
+        Fate::Lost => {
             let newest = walk.newest.filter(|&newest| newest > acked.sent_at);
             newest.into_iter().for_each(|newest| timing.on_spurious(overtaken(newest)));
         }

@@ -9,7 +9,7 @@ use super::super::super::tuning::beside_game::MAX_TRAIN;
 use super::super::super::tuning::rate_finder::{MIN_TRAIN, TRAIN_ABOVE};
 use super::super::super::tuning::{FULL_PACKET, trains};
 use super::super::super::units::{Bytes, Rate, Span};
-use super::super::flow::Flow;
+use super::super::pace::Pace;
 use super::objective::{DURING_PLAY, START};
 use super::window::Seen;
 use super::{MIN_FIRST, SECOND, Windowed};
@@ -72,10 +72,8 @@ impl Yielding {
 }
 
 impl Windowed {
-    /// Begins beside a game, with datagram `next`, on a link that is `known` to have a rate, or at least
-    /// that.
+    /// Begins beside a game, on a link that is `known` to have a rate, or at least that.
     pub(in super::super) fn beside_game(
-        next: u64,
         known: Option<Rate>,
         is_least: bool,
         rtt: Span,
@@ -86,8 +84,8 @@ impl Windowed {
         let passes = known.unwrap_or(START.max(soon));
         let rests = known.is_some() && !is_least;
         let rate = if rests { DURING_PLAY.share * passes } else { passes };
-        let flow = Flow::new(rate, Rate::MIN, next);
-        let mut law = Self::new(flow, passes, rtt, in_flight, packet);
+        let pace = Pace::new(rate.max(Rate::MIN));
+        let mut law = Self::new(pace, passes, rtt, in_flight, packet);
         law.objective = &DURING_PLAY;
         law.others = law.others.yielding();
         law.passed.set(passes * SECOND / packet);
@@ -111,8 +109,8 @@ impl Windowed {
         self.passed.set(known * SECOND / packet);
         self.window.set_size(MIN_FIRST + known * self.round() / packet);
         self.yielding.rest = self.first_rest();
-        self.flow.begin(Instant::ZERO);
-        self.flow.adjust(self.objective.share * known);
+        self.pace.begin(Instant::ZERO);
+        self.pace.set(self.objective.share * known);
         // Its queue is no other's.
         self.begin_drain();
     }
@@ -140,7 +138,7 @@ impl Windowed {
 
     /// What is used beside a game.
     pub(in super::super) fn least_rate(&self) -> Option<Rate> {
-        Some(self.flow.rate()).filter(|rate| self.gives_way() && *rate > START)
+        Some(self.pace.rate()).filter(|rate| self.gives_way() && *rate > START)
     }
 
     /// What a queue is, and how fast the pace may grow, in the round that is judged now.

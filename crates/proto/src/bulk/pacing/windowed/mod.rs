@@ -28,8 +28,8 @@ use super::super::tuning::rate_finder::TRAIN_ABOVE;
 use super::super::tuning::start::PART;
 use super::super::tuning::window::ACK_DELAY;
 use super::super::units::{Bytes, Rate, Span};
-use super::flow::Flow;
-use super::model::Queue;
+use super::pace::Pace;
+use super::link::Link;
 use crate::Instant;
 
 /// How fast the window may go out, in windows of a round trip: before a queue was seen, and after.
@@ -79,7 +79,7 @@ impl Delays {
 /// A transfer with a window.
 #[derive(Clone, Debug)]
 pub(super) struct Windowed {
-    pub(super) flow: Flow,
+    pub(super) pace: Pace,
     objective: &'static Objective,
     yielding: Yielding,
     window: Window,
@@ -105,23 +105,23 @@ pub(super) struct Windowed {
 }
 
 impl Windowed {
-    /// Begins at the flow's rate on a link that is known to have another, with this minimum round trip, and
+    /// Begins at this pace on a link that is known to have another, with this minimum round trip, and
     /// with datagrams in flight, of which the second number have a slice. If it is alone for sure, the
     /// losses until now are the path's own.
     pub(super) fn new(
-        flow: Flow,
+        pace: Pace,
         known: Rate,
         rtt: Span,
         in_flight: (u32, u32),
         packet: Bytes,
     ) -> Self {
-        let (now, rate) = (flow.now(), flow.rate());
+        let (now, rate) = (pace.sent_at(), pace.rate());
         let trip = rtt + ACK_DELAY.min(ACKED * packet / rate);
         let losses = Losses::new(0.0, 0.0);
         Self {
             window: Window::new(MIN_FIRST + rate * trip / packet, in_flight.0.into(), losses),
             others: Others::new(now, rate.max(PART * known) * trip / packet),
-            flow,
+            pace,
             objective: &LOAD_SCREEN,
             yielding: Yielding::NOTHING,
             seen: Seen::NOTHING,
@@ -137,6 +137,11 @@ impl Windowed {
             least: trip,
             longer: None,
         }
+    }
+
+    /// The rate that the link is known to have has passed already, as far as arrivals in order show.
+    pub(super) fn set_passed(&mut self, packet: Bytes) {
+        self.passed.set(self.known * SECOND / packet);
     }
 
     /// Whether it gives way to a game.
@@ -174,21 +179,21 @@ impl Windowed {
     }
 
     /// What is made up for when a datagram is late.
-    fn catch_up(&self, queue: &Queue) -> Span {
+    fn catch_up(&self, link: &Link) -> Span {
         if self.gives_way() {
             // So that slices are not sent back to back.
             return TICK.into();
         }
-        let pace = self.flow.rate();
-        let most = queue.rate().map_or(1.0, |rate| (MAX_BURST * (rate / pace)).min(1.0));
-        queue.lateness_at(pace).max(most * queue.catch_up_at(pace).min(TICK.into()))
+        let pace = self.pace.rate();
+        let most = link.rate.map_or(1.0, |rate| (MAX_BURST * (rate / pace)).min(1.0));
+        link.lateness_at(pace).max(most * link.catch_up_at(pace).min(TICK.into()))
     }
 
     /// A datagram was sent. Until the numbers of those in flight are set again it counts as one with a
     /// slice.
-    pub(super) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, queue: &Queue) {
-        let catch_up = self.catch_up(queue);
-        self.flow.on_sent(now, number, bytes, catch_up);
+    pub(super) fn on_sent(&mut self, now: Instant, bytes: Bytes, link: &Link) {
+        let catch_up = self.catch_up(link);
+        self.pace.on_sent(now, bytes, catch_up);
         self.in_flight += 1;
         self.slices += 1;
         let is_full = self.is_full();
@@ -271,7 +276,7 @@ impl Windowed {
             if now < self.yielding.rests_until { gain.min(self.objective.share) } else { gain };
         let most = gain * self.passed.most() * packet / SECOND;
         let most = most.max(packet / self.mean);
-        self.flow.adjust(pace.min(most));
+        self.pace.set(pace.min(most));
     }
 
     /// The time there and back without a queue, in seconds.
@@ -358,8 +363,8 @@ mod tests {
     #[test]
     fn a_single_late_datagram_is_no_queue() {
         let rate = Rate::from_kbps(10_000);
-        let flow = Flow::new(rate, rate, 0);
-        let mut law = Windowed::new(flow, rate, Span::from_millis(60), (0, 0), Bytes(1_228.0));
+        let pace = Pace::new(rate);
+        let mut law = Windowed::new(pace, rate, Span::from_millis(60), (0, 0), Bytes(1_228.0));
         let mut lately = |ms: u16, least: f64, count: u32| {
             law.delays = Delays { least, longest: 0.034, count };
             law.lately(Span::from_millis(ms)).0
