@@ -82,12 +82,29 @@ impl Tree {
         Ok(())
     }
 
-    /// Writes what differs from the copy that is there.
+    /// Writes what differs from the copy that is there, and removes sources that the tree has no more: a
+    /// module in a file of its own and one in a folder are two.
     pub(crate) fn write(&self) -> Result<(), String> {
+        self.remove_stale(&self.root.join("crates"))?;
         for (path, bytes) in &self.files {
             let to = self.root.join(path);
             if std::fs::read(&to).ok().as_ref() != Some(bytes) {
                 write(&to, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_stale(&self, folder: &Path) -> Result<(), String> {
+        let error = |error| format!("{}: {error}", folder.display());
+        let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
+        for entry in entries {
+            let path = entry.map_err(error)?.path();
+            let name = path.strip_prefix(&self.root).ok().and_then(Path::to_str);
+            if path.is_dir() {
+                self.remove_stale(&path)?;
+            } else if name.is_none_or(|name| !self.files.contains_key(name)) {
+                std::fs::remove_file(&path).map_err(error)?;
             }
         }
         Ok(())
@@ -112,4 +129,25 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let error = |error| format!("{}: {error}", path.display());
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).map_err(error)?;
     std::fs::write(path, bytes).map_err(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When `path.rs` became `path/mod.rs` the copy had both, and was not built any more.
+    #[test]
+    fn a_copy_has_no_sources_of_before() {
+        let home = std::env::temp_dir().join(format!("copy-of-a-tree-{}", std::process::id()));
+        let tree = |name: &str| Tree {
+            root: home.clone(),
+            target: home.clone(),
+            files: BTreeMap::from([(name.to_owned(), Vec::new())]),
+        };
+        let [before, after] = ["crates/a/path.rs", "crates/a/path/mod.rs"];
+        tree(before).write().expect("written");
+        tree(after).write().expect("written");
+        assert!(!home.join(before).exists() && home.join(after).exists());
+        std::fs::remove_dir_all(&home).expect("removed");
+    }
 }
