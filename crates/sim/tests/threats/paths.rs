@@ -204,7 +204,7 @@ fn t24_an_honest_client_that_returns_is_served_sooner() {
             println!("{rate_bps} bit/s, {name:?}: {visits:?}");
             let best = match (rate_bps, name) {
                 (100_000_000, Some(_)) => 0.92,
-                (100_000_000, None) => 0.95,
+                (100_000_000, None) => 0.97,
                 _ => 1.1,
             };
             let returned = visits[1].max(visits[2]);
