@@ -40,6 +40,9 @@ fn on_its_way(name: &str) -> (Server, Client, Snapshot, Snapshot) {
         }
     }
     while !matches!(client.wait(LONG).unwrap(), Some(Event::BlockProgress { .. })) {}
+    // The first slices may be there before the server has heard that the client is.
+    let connected = ServerEvent::Connection(Event::Connected);
+    while server.wait(LONG).unwrap().is_none_or(|(_, event)| event != connected) {}
     let there = Watch::new(client.clone()).snapshot();
     let here = here.snapshot();
     (server, client, here, there)

@@ -68,7 +68,19 @@ impl Program {
     fn run_to(stdout: Stdio, command: &mut Command) -> Self {
         let what = format!("{command:?}").replace(HAULIER, "haulier");
         let prints_data = what.contains(r#""-o" "-""#);
-        let mut child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
+        command.stdout(stdout).stderr(Stdio::piped());
+        // Another test may fork while a copy of the program is being written: until that child runs something
+        // else the copy is open for writing.
+        let mut spawn = || match command.spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => None,
+            child => Some(child.unwrap()),
+        };
+        let mut child = loop {
+            match spawn() {
+                Some(child) => break child,
+                None => std::thread::sleep(std::time::Duration::from_millis(10)),
+            }
+        };
         let out = child.stdout.take().map(Pipe::read).unwrap_or_default();
         let err = Pipe::read(child.stderr.take().unwrap());
         Self { child, what, prints_data, out, err }
