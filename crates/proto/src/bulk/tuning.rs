@@ -129,7 +129,6 @@ pub(super) mod blind {
 
     /// How far sending may run ahead of the rate: one tick.
     pub(crate) const AHEAD: Span = Span::from_millis(1);
-
 }
 
 /// Trains, sent back to back to measure the rate: `trains.rs`.

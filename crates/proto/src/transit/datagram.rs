@@ -178,23 +178,11 @@ impl Outgoing {
     /// A full datagram without a slice, that asks for an ack.
     #[cfg(test)]
     pub(crate) fn without_slice(number: u64) -> Self {
-        Self {
-            number,
-            wire_bytes: 1228,
-            is_ack_eliciting: true,
-            is_marked: false,
-            slice: None,
-        }
+        Self { number, wire_bytes: 1228, is_ack_eliciting: true, is_marked: false, slice: None }
     }
 
     /// A probe for larger datagrams.
     pub(crate) const fn probe(number: u64) -> Self {
-        Self {
-            number,
-            wire_bytes: 0,
-            is_ack_eliciting: true,
-            is_marked: false,
-            slice: None,
-        }
+        Self { number, wire_bytes: 0, is_ack_eliciting: true, is_marked: false, slice: None }
     }
 }

@@ -14,7 +14,11 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         name: "start",
         without: "a known rate begins with a window at once",
-        edits: &[edit(PACING, "        if is_long && !stays ||", "        if is_long && !stays || $off ||")],
+        edits: &[edit(
+            PACING,
+            "        if is_long && !stays ||",
+            "        if is_long && !stays || $off ||",
+        )],
     },
     Mechanism {
         name: "window",
@@ -28,7 +32,11 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         name: "start-judge",
         without: "the rounds of a start are not judged",
-        edits: &[edit(START, "        if self.is_round() {", "        if self.is_round() && !$off {")],
+        edits: &[edit(
+            START,
+            "        if self.is_round() {",
+            "        if self.is_round() && !$off {",
+        )],
     },
     Mechanism {
         name: "start-bound",
@@ -53,8 +61,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "what was sent on a guess is not judged",
         edits: &[edit(
             PACING,
-            "            Law::Blind(blind) => {\n                (blind.next_after_train()",
-            "            Law::Blind(blind) if !$off => {\n                (blind.next_after_train()",
+            "Law::Blind(blind) => (blind.next_after_train()",
+            "Law::Blind(blind) if !$off => (blind.next_after_train()",
         )],
     },
     Mechanism {

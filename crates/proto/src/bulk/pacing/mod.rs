@@ -143,9 +143,7 @@ impl Pacing {
     /// train.
     fn start(&mut self, rate: Rate) {
         let (first, passed_at) = match &self.law {
-            Law::Blind(blind) => {
-                (blind.next_after_train().min(self.next), blind.passed_at(rate))
-            }
+            Law::Blind(blind) => (blind.next_after_train().min(self.next), blind.passed_at(rate)),
             _ => (self.next, Span::ZERO),
         };
         let mut start = Start::new(rate, first, self.next);

@@ -159,13 +159,7 @@ impl Gate {
     }
 
     /// When the law of this connection alone lets it go; `None` if now, or if that law rests.
-    fn paced_at(
-        &self,
-        path: &PathState,
-        now: Instant,
-        link: &Link,
-        it: Asking,
-    ) -> Option<Instant> {
+    fn paced_at(&self, path: &PathState, now: Instant, link: &Link, it: Asking) -> Option<Instant> {
         let is_paced = !self.is_paced_together || path.pacing.is_beside_game();
         if !is_paced {
             return None;

@@ -67,8 +67,7 @@ impl Sending {
         let (number, slice) = (self.ledger.next_number(), Some(slice));
         self.sender.on_sent(&mut self.path, now, number, wire_bytes, slice);
         let (is_ack_eliciting, is_marked) = (true, false);
-        let outgoing =
-            Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice };
+        let outgoing = Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice };
         self.ledger.on_sent(now, &mut self.timing, outgoing);
         number
     }

@@ -28,8 +28,8 @@ use super::super::tuning::rate_finder::TRAIN_ABOVE;
 use super::super::tuning::start::PART;
 use super::super::tuning::window::ACK_DELAY;
 use super::super::units::{Bytes, Rate, Span};
-use super::pace::Pace;
 use super::link::Link;
+use super::pace::Pace;
 use crate::Instant;
 
 /// How fast the window may go out, in windows of a round trip: before a queue was seen, and after.
