@@ -42,7 +42,7 @@ pub(crate) struct OpenChunk {
     lost: [u32; MAX_SLICES / 32],
     next_source: usize,
     next_repair: usize,
-    /// Slices in flight that the model expects to pass the bottleneck's queue.
+    /// Slices in flight.
     in_flight: u32,
     /// How often each symbol is in flight; counted once slices are repeated. It stays as long as the chunk,
     /// so that what chunks hold can be summed up as they change.

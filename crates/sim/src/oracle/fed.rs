@@ -58,8 +58,8 @@ const BLOCK_BYTES: usize = 48 << 20;
 const NEXT_COMES_AFTER: Duration = Duration::from_secs(1);
 const MAX_MORE: f64 = 1.5;
 
-/// One number of 256 is never sent, and who acknowledges it is closed: of so many lies one in a thousand
-/// liars has met none.
+/// One number of 256 is never sent, and a connection that acknowledges it is closed: of 1,000 receivers that
+/// have told this many lies one has not met such a number.
 const SURELY_CAUGHT: u64 = 1_800;
 
 impl Path {

@@ -81,7 +81,7 @@ impl Says {
 pub(super) struct Heard {
     pub(super) bytes: u64,
     pub(super) is_closed: bool,
-    /// How many numbers it has acknowledged that never arrived.
+    /// The count of numbers that it has acknowledged and that never arrived.
     pub(super) lies: u64,
 }
 

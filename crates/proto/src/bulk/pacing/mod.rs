@@ -38,7 +38,7 @@ use crate::urgency::Urgency;
 enum Law {
     /// No rate is known.
     Blind(Box<Blind>),
-    /// The modelled link.
+    /// The beginning of a transfer, at the rate of the link.
     Start(Box<Start>),
     /// A long transfer, or one beside a game.
     Windowed(Box<Windowed>),
@@ -146,7 +146,7 @@ impl Pacing {
             Law::Blind(blind) => (blind.next_after_train().min(self.next), blind.passed_at(rate)),
             _ => (self.next, Span::ZERO),
         };
-        let mut start = Start::new(rate, first, self.next);
+        let mut start = Start::new(rate, self.floor, first, self.next);
         if self.is_near() {
             start.hold(passed_at, self.room);
         }

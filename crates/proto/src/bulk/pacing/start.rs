@@ -62,6 +62,8 @@ impl Round {
 #[derive(Clone, Debug)]
 pub(super) struct Start {
     pub(super) pace: Pace,
+    /// The least pace: what the application asks for, and not what a slower link would have to bear.
+    floor: Rate,
     /// The rate that the link is known to have, when this began.
     known: Rate,
     round: Round,
@@ -86,11 +88,12 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Begins at this rate with datagram `next`. Those from `judged_from` on are judged, also those that were
-    /// sent on a guess.
-    pub(super) fn new(rate: Rate, judged_from: u64, next: u64) -> Self {
+    /// Begins at this rate with datagram `next`, and never goes below `floor`. Datagrams from `judged_from`
+    /// on are judged, also those that were sent on a guess.
+    pub(super) fn new(rate: Rate, floor: Rate, judged_from: u64, next: u64) -> Self {
         Self {
             pace: Pace::new(rate),
+            floor: floor.min(rate),
             known: rate,
             round: Round::default(),
             judged_from,
@@ -204,7 +207,7 @@ impl Start {
     /// The pace from now on, by which alone is judged what follows.
     fn bound(&mut self, pace: Rate) {
         self.pace.begin(Instant::ZERO);
-        self.pace.set(pace);
+        self.pace.set(pace.max(self.floor));
         (self.is_bounded, self.judged_from) = (true, self.next);
     }
 
@@ -260,7 +263,7 @@ mod tests {
     #[test]
     fn a_flooded_start_goes_on_at_what_arrives_and_feels_its_way_up() {
         let known = Rate::from_kbps(100_000);
-        let mut start = Start::new(known, 20, 800);
+        let mut start = Start::new(known, Rate::MIN, 20, 800);
         let part = |start: &Start| start.pace.rate() / known;
         arrive(&mut start, 20..400, 10);
         let flooded = part(&start);
@@ -278,7 +281,7 @@ mod tests {
     #[test]
     fn a_start_is_bounded_once() {
         let known = Rate::from_kbps(100_000);
-        let mut start = Start::new(known, 20, 20);
+        let mut start = Start::new(known, Rate::MIN, 20, 20);
         arrive(&mut start, 20..400, 10);
         arrive(&mut start, 400..4_000, 100);
         let part = start.pace.rate() / known;
@@ -290,7 +293,7 @@ mod tests {
     #[test]
     fn one_squeezed_round_is_no_crowd() {
         let known = Rate::from_kbps(100_000);
-        let mut start = Start::new(known, 0, 0);
+        let mut start = Start::new(known, Rate::MIN, 0, 0);
         let mut squeezed = |number: u32| {
             let sent = f64::from(number) * Span(1_000.0);
             let passed = 0.5 * known * sent;
@@ -310,18 +313,27 @@ mod tests {
     fn a_window_begins_with_less_where_a_queue_shows_others() {
         let known = Rate::from_kbps(100_000);
         let shares = [Span::ZERO, Span::from_millis(30)].map(|delay| {
-            let mut start = Start::new(known, 20, 800);
+            let mut start = Start::new(known, Rate::MIN, 20, 800);
             (20..400).for_each(|number| arrive_late(&mut start, number, 10, delay));
             start.share(known).unwrap() / known
         });
         assert!((shares[0] - 0.1).abs() < 0.02 && (shares[1] - 0.05).abs() < 0.01, "{shares:?}");
     }
 
+    /// What the application asks for as the least is not undercut, however much is lost.
+    #[test]
+    fn a_flooded_start_stays_at_the_floor() {
+        let known = Rate::from_kbps(100_000);
+        let mut start = Start::new(known, 0.3 * known, 20, 800);
+        arrive(&mut start, 20..400, 10);
+        assert!(start.is_bounded && start.pace.rate() == 0.3 * known);
+    }
+
     /// A link that loses half, each other datagram, is not yet taken for a flooded one.
     #[test]
     fn a_lossy_link_keeps_its_rate() {
         let known = Rate::from_kbps(100_000);
-        let mut start = Start::new(known, 20, 20);
+        let mut start = Start::new(known, Rate::MIN, 20, 20);
         arrive(&mut start, 20..2_000, 2);
         assert!(!start.is_bounded && (start.pace.rate() / known - 1.0).abs() < 1e-9);
     }

@@ -289,9 +289,9 @@ fn a_window_begins_larger_for_late_callers() {
     assert!((1.6..2.1).contains(&(late / plain)), "{late} {plain}");
 }
 
-/// A near path holds less than one tick sends: there the modelled queue paces a long transfer, too.
+/// A near path holds less than one tick sends: there a long transfer goes on at the rate of the link.
 #[test]
-fn a_near_path_is_left_to_the_modelled_link() {
+fn on_a_near_path_no_window_begins() {
     for is_near in [false, true] {
         let mut pacing = Pacing::new(FLOOR, None);
         pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
