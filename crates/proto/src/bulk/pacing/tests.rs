@@ -275,6 +275,26 @@ fn first_window(is_marked: bool, late_ms: u16) -> f64 {
     window_of(&mut pacing)
 }
 
+/// A window goes out little faster than its start, for that is what has passed: at half as much more again a
+/// queue of a few packets was overrun for the first eight rounds. Where datagrams overtake each other the
+/// start may have been far too slow.
+#[test]
+fn a_window_begins_with_the_rate_of_the_start_as_what_has_passed() {
+    let rtt = Span::from_millis(50);
+    let pace = |is_in_order| {
+        let mut pacing = Pacing::new(FLOOR, Some(REFERENCE));
+        pacing.set_in_flight((0, 0), rtt, Span::ZERO);
+        pacing.begin(Pace::new(REFERENCE), REFERENCE, is_in_order);
+        let (number, passed) = (1, PACKET);
+        let (sent, at, delay) = (Span::from_millis(1), Span::from_millis(1) + rtt, rtt);
+        let sample = Sample { number, bytes: PACKET, at, sent, delay, passed, received: passed };
+        pacing.on_arrival(Instant::from_millis(60), &sample);
+        pacing.rate().unwrap() / REFERENCE
+    };
+    let [in_order, disordered] = [true, false].map(pace);
+    assert!((1.0..1.1).contains(&in_order) && disordered > 1.4, "{in_order} {disordered}");
+}
+
 /// A mark that comes before a window begins makes it smaller by as much as one that comes after.
 #[test]
 fn a_window_begins_smaller_after_a_mark() {

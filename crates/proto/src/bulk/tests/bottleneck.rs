@@ -50,6 +50,23 @@ fn a_train_gives_the_rate_of_a_link() {
     }
 }
 
+/// The last of 24 datagrams that were sent at once has waited for all others: so many fit the queue. A late
+/// caller tries four times as many, until two in succession are lost behind the longest queue that was seen.
+#[test]
+fn delays_show_how_much_fits_the_queue_and_losses_behind_the_longest_that_no_more_does() {
+    let mut bottleneck = Bottleneck::new(None, 0);
+    let (loss, now) = (LossEstimate::new(), micros(2_000));
+    bottleneck.on_arrivals(&arrivals(24, 982.0), &train(24), &loss, now, false);
+    let seen = bottleneck.queue_seen();
+    assert!((seen / BYTES - 24.0).abs() < 2.0, "{seen:?}");
+    bottleneck.try_more(true);
+    bottleneck.on_lost(12);
+    bottleneck.on_lost(24);
+    assert!(bottleneck.room() > 3.9 * seen, "one alone may be the link's own");
+    bottleneck.on_lost(25);
+    assert_eq!(bottleneck.room(), seen);
+}
+
 /// A train of 24 that arrives at once, these microseconds apart, and eight datagrams sent 2 ms later, which
 /// arrive so much after it.
 fn bunch(apart: f64, later_us: u64) -> Bottleneck {
