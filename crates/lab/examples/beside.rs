@@ -1,4 +1,5 @@
-//! What transfers of ours get beside TCP on one link, over a fair share: 96 cells of a minute, in virtual time.
+//! What transfers of ours get beside TCP on one link, over a fair share: 96 cells of a minute, in virtual
+//! time.
 //!
 //! ```sh
 //! cargo run --release -p haulier-lab --example beside             # all cells, a summary: two minutes
