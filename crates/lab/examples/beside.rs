@@ -19,7 +19,7 @@ use haulier_sim::LinkConfig;
 const LASTS: Duration = Duration::from_secs(60);
 const EARLY: Duration = Duration::from_secs(10);
 
-/// Who is beside whom on which link.
+/// The flows on a link, and the link.
 #[derive(Clone, Copy)]
 struct Cell {
     ours: usize,
@@ -80,8 +80,17 @@ fn summary(mut shares: Vec<f64>, fair: std::ops::RangeInclusive<f64>) -> String 
 }
 
 fn main() {
-    let step = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(1);
-    let is_verbose = std::env::args().any(|arg| arg == "-v");
+    let (mut step, mut is_verbose) = (1, false);
+    for arg in std::env::args().skip(1) {
+        match arg.parse() {
+            Ok(number) if number > 0 => step = number,
+            _ if arg == "-v" => is_verbose = true,
+            _ => {
+                eprintln!("{arg:?} is neither -v nor a number: 2 runs every second cell");
+                std::process::exit(2);
+            }
+        }
+    }
     for (name, rival) in [("CUBIC", Competitor::cubic()), ("BBR", Competitor::bbr())] {
         let (mut all, mut early) = (Vec::new(), Vec::new());
         for (seed, cell) in (1..).zip(Cell::all()).skip(step - 1).step_by(step) {

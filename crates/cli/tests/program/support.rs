@@ -1,7 +1,7 @@
 //! Running the program: [`Program`] is one that runs, [`Finished`] one that has ended, [`Pair`] a
 //! receiver and a sender, [`Dir`] a place for their files.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::UdpSocket;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -71,16 +71,12 @@ impl Program {
         command.stdout(stdout).stderr(Stdio::piped());
         // Another test may fork while a copy of the program is being written: until that child runs something
         // else the copy is open for writing.
-        let mut spawn = || match command.spawn() {
-            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => None,
-            child => Some(child.unwrap()),
-        };
-        let mut child = loop {
-            match spawn() {
-                Some(child) => break child,
-                None => std::thread::sleep(std::time::Duration::from_millis(10)),
-            }
-        };
+        let mut spawned = command.spawn();
+        while spawned.as_ref().is_err_and(|error| error.kind() == ErrorKind::ExecutableFileBusy) {
+            std::thread::sleep(Duration::from_millis(10));
+            spawned = command.spawn();
+        }
+        let mut child = spawned.unwrap();
         let out = child.stdout.take().map(Pipe::read).unwrap_or_default();
         let err = Pipe::read(child.stderr.take().unwrap());
         Self { child, what, prints_data, out, err }

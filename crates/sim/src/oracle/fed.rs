@@ -59,7 +59,7 @@ const NEXT_COMES_AFTER: Duration = Duration::from_secs(1);
 const MAX_MORE: f64 = 1.5;
 
 /// One number of 256 is never sent, and a connection that acknowledges it is closed: of 1,000 receivers that
-/// have told this many lies one has not met such a number.
+/// acknowledge this many numbers which never arrived, one has named no such number.
 const SURELY_CAUGHT: u64 = 1_800;
 
 impl Path {

@@ -50,8 +50,8 @@ fn a_train_gives_the_rate_of_a_link() {
     }
 }
 
-/// The last of 24 datagrams that were sent at once has waited for all others: so many fit the queue. A late
-/// caller tries four times as many, until two in succession are lost behind the longest queue that was seen.
+/// The last of 24 datagrams that were sent at once has waited for all others: 24 fit the queue. A late caller
+/// tries four times as many, until two in succession are lost behind the longest queue that was seen.
 #[test]
 fn delays_show_how_much_fits_the_queue_and_losses_behind_the_longest_that_no_more_does() {
     let mut bottleneck = Bottleneck::new(None, 0);
