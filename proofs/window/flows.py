@@ -9,7 +9,7 @@ finds what lasts, which queries of some rounds do not. It proves nothing of othe
 import itertools
 import math
 
-from law import Seen, Window
+from law import Passed, Seen, Window
 
 
 class Link:
@@ -30,6 +30,7 @@ class Flows:
     def __init__(self, link, sizes, spreads=None, runs=1):
         self.link, self.runs = link, runs
         self.windows = [Window(size, int(size)) for size in sizes]
+        self.passed = [Passed(size / link.trip) for size in sizes]
         self.under_way = [int(window.size) for window in self.windows]
         self.spreads = spreads or [0.0] * len(sizes)
         self.owed = [0.0] * len(sizes)
@@ -63,16 +64,17 @@ class Flows:
         waits = max(sum(self.under_way) - link.holds, 0.0)
         lost = self.drops(max(waits - link.buffer, 0.0), victim)
         queue = min(waits, link.buffer) / link.rate
-        self.time += link.trip + queue
+        lasted = link.trip + queue
+        self.time += lasted
         for n, window in enumerate(self.windows):
             acked, gone = self.under_way[n] - lost[n], lost[n]
             self.acked[n] += acked
             self.lost[n] += gone
             runs = math.ceil(gone / self.runs)
-            most = math.floor(window.size)
-            window.on_sent(most, True)
             seen = Seen(acked, gone, runs, queue + jitters[n], self.spreads[n])
-            window.judge(seen, link.trip, most)
+            passed, most = self.passed[n], math.floor(window.size)
+            passed.end_round(window.passed(seen), lasted, window.is_all_used(), link.trip)
+            passed.scale(window.judge(seen, link.trip, passed.most(), passed.last, most))
             self.under_way[n] = most
 
     def use(self):

@@ -1,4 +1,5 @@
-"""The whole window on floats: `Window` of `windowed/window.rs` and `Losses` of `windowed/losses.rs`.
+"""The whole window on floats: `Window` of `windowed/window.rs`, `Losses` of `windowed/losses.rs`, and of
+`windowed/passed.rs` what the searches need.
 
 Line by line the same state and the same order of operations, so that the golden trace agrees to the last
 digits. What a round did is left in `did`, so that the trace can be asked whether it covers every rule.
@@ -13,9 +14,11 @@ MAX_EXCESS = 0.02
 SIGMAS = 3.0
 PRIOR = 50.0
 RECENT = 256.0
-ENDED = 0.4
-TRIAL_LOST = 6.0
-MAX_TRIAL = 200.0
+BELIEVED = 0.9
+MAX_OWN = 0.5
+TRIPS = 8
+MIN_TRIP = 0.025
+MAX_FORGOTTEN = TRIPS // 2
 
 
 class Seen:
@@ -28,219 +31,210 @@ class Seen:
         self.queue, self.spread = queue, spread
 
 
+def lately(lost, total):
+    return (lost / 2.0, total / 2.0) if total > RECENT else (lost, total)
+
+
 class Losses:
     """`Losses`: which losses are the path's own."""
 
-    __slots__ = ("usual_of", "recent", "runs")
-
-    def __init__(self, lost=0.0, total=0.0):
-        self.usual_of, self.recent, self.runs = (lost, total + PRIOR), (0.0, 0.0), (1.0, 1.0)
+    def __init__(self, lost=0.0):
+        self.own_of, self.recent, self.runs = (lost, PRIOR), (0.0, 0.0), (1.0, 1.0)
 
     def begin(self):
         self.recent = (0.0, 0.0)
 
-    def usual(self):
-        return self.usual_of[0] / self.usual_of[1]
+    def own(self):
+        return min(self.own_of[0] / self.own_of[1], MAX_OWN)
 
     def run(self):
         return max(self.runs[0] / self.runs[1], 1.0)
 
     def chance(self, total):
-        usual = self.usual()
-        return math.sqrt(self.run() * usual * (1.0 - usual) * total)
+        own = self.own()
+        return math.sqrt(self.run() * own * (1.0 - own) * total)
 
     def on_spurious(self):
         self.recent = (max(self.recent[0] - 1.0, 0.0), self.recent[1])
 
-    def excess(self, seen, is_trial):
+    def on_low(self, seen, is_empty):
+        if is_empty:
+            lost, total = lately(*self.own_of)
+            self.own_of = (lost + seen.lost, total + seen.acked + seen.lost)
+        else:
+            self.own_of = (BELIEVED * self.own_of[0], self.own_of[1])
+
+    def excess(self, seen):
         self.runs = (self.runs[0] + seen.lost, self.runs[1] + seen.runs)
         self.recent = (self.recent[0] + seen.lost, self.recent[1] + seen.acked + seen.lost)
-        (lost, total), usual = self.recent, self.usual()
-        spread = self.chance(total) * math.sqrt(1.0 + total / self.usual_of[1])
-        expected = (usual + MAX_EXCESS) * total + SIGMAS * spread + self.run()
-        if lost < usual * total - SIGMAS * self.chance(total) - self.run():
-            self.learn()
-        elif total > RECENT and not is_trial:
-            self.recent = (lost / 2.0, total / 2.0)
-        return lost / total - usual if lost > expected else None
+        (lost, total), own = self.recent, self.own()
+        expected = (own + MAX_EXCESS) * total + SIGMAS * self.chance(total) + self.run()
+        self.recent = lately(*self.recent)
+        return lost / total - own if lost > expected else None
 
-    def goes_on(self, excess):
-        (lost, total), run = self.recent, self.run()
-        expected, more = excess * total, lost - self.usual() * total
-        if more < ENDED * expected - 1.2 * run:
-            return False
-        is_told = expected >= TRIAL_LOST * run or total > MAX_TRIAL * run
-        return more > ENDED * expected if is_told else None
-
-    def learn(self):
-        self.usual_of = self.recent
-        self.begin()
-
-    def copy(self):
-        other = Losses.__new__(Losses)
-        other.usual_of, other.recent, other.runs = self.usual_of, self.recent, self.runs
-        return other
+    def is_any(self, seen):
+        total = float(seen.acked + seen.lost)
+        return seen.lost > self.own() * total + SIGMAS * self.chance(total)
 
 
 class Window:
-    """`Window`, and the round that is under way. A trial is a dictionary or `None`."""
+    """`Window`, and the round that is under way. A cut is a dictionary or `None`."""
 
-    def __init__(self, size, in_flight, losses=None):
+    def __init__(self, size, in_flight):
         self.size = rules.clamped(FLOATS, size)
-        self.growth = rules.MIN_GROWTH
-        self.has_met_queue = False
-        self.max_queue, self.full = math.inf, 0.0
-        self.losses = losses or Losses()
-        self.trial = None
+        self.growth, self.max_growth = 0.0, rules.MAX_FIRST_GROWTH
+        self.full = math.inf
+        self.losses = Losses()
+        self.cut_was = None
         self.spreads = [math.inf] * rules.ROUNDS
-        self.began_with = self.most = in_flight
-        self.was_short, self.is_stale = False, True
+        self.low = [False] * 3
+        self.low_part, self.began_with = 1.0, in_flight
+        self.is_stale = True
         self.did = "begun"
 
-    def copy(self):
-        other = Window.__new__(Window)
-        other.__dict__.update(self.__dict__)
-        other.losses, other.spreads = self.losses.copy(), list(self.spreads)
-        other.trial = dict(self.trial) if self.trial else None
-        return other
-
     def gain(self):
-        return rules.TRIAL_PART if self.trial else 1.0 + self.growth
+        return self.low_part if self.low[0] else 1.0 + rules.PACE + self.growth
 
-    def on_sent(self, in_flight, is_full):
-        self.most = max(self.most, in_flight)
-        self.was_short = self.was_short or is_full
+    def is_all_used(self):
+        return not self.low[1]
+
+    def passed(self, seen):
+        """What `Windowed::note_passed` finds in samples, of which a model has none."""
+        return min(float(seen.acked + seen.lost), seen.acked / (1.0 - self.losses.own()))
 
     def on_mark(self, part, queue):
-        self.full, self.growth, self.has_met_queue = self.size, rules.MIN_GROWTH, True
-        self.max_queue = min(self.max_queue, rules.OF_FULL * max(queue, rules.MIN_QUEUE))
+        self.hold()
+        self.full = min(self.full, rules.OF_FULL * max(queue, rules.SLACK))
         self.size = rules.clamped(FLOATS, self.size * (1.0 - part))
         self.is_stale = True
         self.did = "marked"
 
+    def hold(self):
+        self.growth, self.max_growth = 0.0, min(self.max_growth, rules.MAX_GROWTH)
+
     def on_spurious(self):
         self.losses.on_spurious()
-        trial = self.trial
-        if not trial:
-            return
-        trial["spurious"] += 1.0
-        if 2.0 * trial["spurious"] < trial["lost"]:
-            return
-        self.size = rules.clamped(FLOATS, max(self.size, trial["size"]))
-        self.full, self.has_met_queue, self.growth = 0.0, trial["had_met_queue"], trial["growth"]
+        cut = self.cut_was
+        if not cut:
+            return None
+        cut["spurious"] += 1.0
+        if 2.0 * cut["spurious"] < cut["lost"]:
+            return None
+        self.size = rules.clamped(FLOATS, self.size / cut["part"])
+        self.full = max(self.full, cut["full"])
+        self.cut_was, self.low = None, [False] * 3
         self.losses.begin()
-        self.trial = None
         self.did = "undone"
+        return 1.0 / cut["part"]
 
-    def judge(self, seen, trip, in_flight):
+    def judge(self, seen, trip, passes, last, in_flight):
+        self.forget_cut()
         was_stale, self.is_stale = self.is_stale, False
-        is_half_lost = seen.lost > seen.acked
-        if not was_stale and math.isfinite(seen.queue) and seen.acked > 0:
-            following = self.next(seen, trip)
-            passed = seen.acked / (1.0 - min(self.losses.usual(), rules.MAX_USUAL))
-            self.size = rules.bounded(
-                FLOATS, self.size, following, passed, self.has_met_queue, is_half_lost
-            )
-        else:
+        part, is_low = 1.0, False
+        if was_stale or not math.isfinite(seen.queue) or seen.acked == 0:
+            self.begin_round(in_flight, False)
             self.did = "stale"
-        if was_stale and is_half_lost:
-            most = rules.OVER * seen.acked + rules.MIN_WINDOW
-            self.size = rules.clamped(FLOATS, min(self.size, most))
-            self.did = "far too large"
-        self.began_with, self.most, self.was_short = in_flight, in_flight, False
+            return part
+        jitter = self.jitter(seen.spread)
+        trip += jitter
+        part, is_low = self.verdict(seen, trip, passes, jitter)
+        passes *= part
+        self.low_part = rules.LOW * (1.0 - self.losses.own()) * min(last / passes, 1.0)
+        if is_low and self.low_part * passes * trip < rules.MIN_WINDOW:
+            is_low = False
+            self.did = "too little for a low round"
+        self.begin_round(in_flight, is_low)
+        self.size = rules.clamped(FLOATS, self.wanted(trip, passes))
+        return part
 
-    def next(self, seen, trip):
-        self.spreads = [seen.spread, *self.spreads[:-1]]
-        jitter = self.least_spread()
-        used = max(min(self.size, float(self.most)), 1.0)
-        each = (trip + seen.queue) / used
-        wanted = rules.target(FLOATS, each)
-        aim = min(wanted, self.max_queue) + jitter / 2.0
-        self.max_queue *= 1.0 + rules.REGROWTH * (trip + seen.queue)
-        excess = self.losses.excess(seen, self.trial is not None)
-        is_first = not self.has_met_queue and excess is None
-        first = rules.first_queue(FLOATS, trip) if is_first else 0.0
-        queued = rules.is_queued(FLOATS, seen.queue, first, aim)
-        if self.trial is not None:
-            return self.go_on(self.trial, seen, trip, aim if queued else None)
+    def begin_round(self, in_flight, is_low):
+        self.began_with, self.low = in_flight, [is_low, *self.low[:2]]
+
+    def forget_cut(self):
+        if self.cut_was:
+            self.cut_was["rounds"] += 1
+            if self.cut_was["rounds"] > rules.LATE_ROUNDS:
+                self.cut_was = None
+
+    def jitter(self, spread):
+        self.spreads = [spread, *self.spreads[:-1]]
+        return min(rules.MAX_JITTER, *self.spreads) / 2.0
+
+    def wanted(self, trip, passes):
+        if self.low[0]:
+            return self.low_part * (passes * trip)
+        return rules.wanted(FLOATS, trip, passes, self.growth, self.full)
+
+    def verdict(self, seen, trip, passes, jitter):
+        full = self.full
+        target = rules.target(FLOATS, trip, passes)
+        queued = rules.is_queued(FLOATS, seen.queue, target, full, jitter)
+        self.full *= 1.0 + rules.REGROWTH * (trip + seen.queue)
+        was_low = self.low[1]
+        if was_low or self.low_part * (passes * trip) < rules.MIN_WINDOW:
+            is_empty = seen.queue + seen.spread / 2.0 <= rules.SLACK + 2.0 * jitter
+            self.losses.on_low(seen, is_empty)
+        excess = None if was_low else self.losses.excess(seen)
         if excess is not None:
-            longest = seen.queue + seen.spread - jitter
-            if longest > max(rules.MIN_QUEUE, rules.MIN_QUEUE_DATAGRAMS * each):
-                self.max_queue = rules.OF_FULL * longest
-            is_plain = seen.queue >= rules.NO_QUEUE * (wanted + jitter / 2.0)
-            self.did = "cut" if is_plain else "cut for a trial"
-            return self.cut(excess, seen, trip, min(aim, self.max_queue), is_plain)
-        return self.follow(seen, trip, aim) if queued else self.grow(seen)
+            self.hold()
+            self.note_full(seen, passes, jitter)
+            if queued:
+                self.did = "cut"
+                return self.cut(excess, full), False
+            self.losses.begin()
+            is_told = not self.low[0]
+            self.did = "a low round" if is_told else "waits for a low round"
+            return 1.0, is_told
+        if queued:
+            self.hold()
+            self.did = "a queue in a low round" if was_low else "a queue"
+        elif was_low:
+            self.did = "low"
+        elif self.losses.is_any(seen):
+            self.hold()
+            self.did = "some losses"
+        else:
+            self.growth = rules.grown(FLOATS, self.growth, self.max_growth)
+            self.did = "grows"
+        return 1.0, False
 
-    def least_spread(self):
-        return min(rules.MAX_JITTER, *self.spreads)
+    def note_full(self, seen, passes, jitter):
+        longest = seen.queue + seen.spread - 2.0 * jitter
+        if longest > max(rules.SLACK, rules.MIN_FULL / passes):
+            self.full = rules.OF_FULL * longest
 
-    def cut(self, excess, seen, trip, aim, is_plain):
-        used = min(self.size, float(self.most))
-        share = seen.lost / (seen.acked + seen.lost) - self.losses.usual()
-        began = used if self.has_met_queue else self.began_with + 1.0
-        passed = rules.cut(FLOATS, used, began, share, excess, seen.queue, trip, aim)
-        self.trial = None if is_plain else {
-            "size": used, "passed": passed, "excess": excess, "tries": 1, "met": (0.0, 0.0),
-            "spurious": 0.0, "lost": self.losses.recent[0],
-            "had_met_queue": self.has_met_queue, "growth": self.growth,
+    def cut(self, excess, full):
+        part = 1.0 - excess
+        self.cut_was = {
+            "part": part, "full": full, "lost": self.losses.recent[0], "spurious": 0.0, "rounds": 0,
         }
-        self.has_met_queue, self.growth = True, rules.MIN_GROWTH
-        self.is_stale, self.full = True, used
+        self.is_stale = True
         self.losses.begin()
-        return passed if is_plain else rules.TRIAL_PART * passed
+        return part
 
-    def go_on(self, trial, seen, trip, queued):
-        lost = float(seen.lost)
-        trial["met"] = (trial["met"][0] + lost * seen.queue, trial["met"][1] + lost)
-        is_lossy = self.losses.goes_on(trial["excess"])
-        if is_lossy is None:
-            if queued is None:
-                self.did = "tries on"
-                return self.size
-            following = min(self.follow(seen, trip, queued), self.size)
-            self.did = "tries on with a queue"
-            return following
-        self.trial = None
-        if not is_lossy:
-            self.losses.begin()
-            self.did = "the queue was full"
-            return trial["passed"]
-        if trial["met"][0] > (rules.EMPTY + self.least_spread() / 2.0) * trial["met"][1]:
-            self.did = "others fill the queue"
-            return self.cut(trial["excess"], seen, trip, seen.queue, False)
-        if trial["excess"] > rules.HEAVY and trial["tries"] < rules.TRIES:
-            self.trial = dict(trial, tries=trial["tries"] + 1, met=(0.0, 0.0))
-            self.is_stale = True
-            self.losses.begin()
-            self.did = "tries again"
-            return min(self.size, float(self.most)) / 2.0
-        self.losses.learn()
-        self.growth = rules.MIN_GROWTH
-        self.did = "learns"
-        return max(trial["size"], self.size)
 
-    def follow(self, seen, trip, aim):
-        self.has_met_queue, self.growth = True, rules.MIN_GROWTH
-        before = self.size
-        following, self.is_stale = rules.follow(
-            FLOATS, before, seen.queue, trip, aim, self.was_short
-        )
-        directions = {-1: "follows down", 0: "stays", 1: "follows up"}
-        self.did = directions[(following > before) - (following < before)]
-        if self.is_stale:
-            self.did = "follows all the way"
-        return following
+class Passed:
+    """`Passed`, where the times that rounds take are given."""
 
-    def grow(self, seen):
-        if not self.was_short:
-            self.growth = max(self.growth, min(2.0 * self.growth, rules.MAX_PACE))
-            self.did = "paces faster"
-            return self.size
-        before, near = self.size, rules.NEAR_FULL * self.full
-        following, self.growth = rules.grow(
-            FLOATS, before, self.growth, self.full, seen.acked, self.has_met_queue
-        )
-        is_near = near <= before < self.full or following == near
-        self.did = "grows near the full one" if is_near else "grows"
-        return following
+    def __init__(self, expected):
+        self.rates, self.expected, self.last, self.over = [0.0] * TRIPS, expected, expected, 0.0
+
+    def most(self):
+        return max(self.rates) or self.expected
+
+    def scale(self, times):
+        self.rates, self.expected = [rate * times for rate in self.rates], self.expected * times
+
+    def end_round(self, datagrams, lasted, is_full, trip):
+        rate, trip = datagrams / lasted, max(trip, MIN_TRIP)
+        self.last = rate
+        if is_full:
+            self.over += lasted
+            left = MAX_FORGOTTEN
+            while self.over >= trip and left:
+                self.over -= trip
+                self.rates = [0.0, *self.rates[:-1]]
+                left -= 1
+            self.over = min(self.over, trip)
+        if is_full or rate > self.most():
+            self.rates[0] = max(self.rates[0], rate)

@@ -18,7 +18,7 @@ QUEUES = [2, 3, 5, 8, 12, 20, 30, 60, 200]
 
 def aim(link):
     """The target of a flow that has the link alone."""
-    return target(FLOATS, 1 / link.rate)
+    return target(FLOATS, link.trip, link.rate)
 
 
 def judged(found, is_wrong, names):
@@ -100,5 +100,5 @@ def shorter(link):
 
 def longer(link):
     """Queues of the target of two flows and eight datagrams, and twice that."""
-    of_two = target(FLOATS, 2 / link.rate) * link.rate
+    of_two = 2 * target(FLOATS, link.trip, link.rate / 2) * link.rate / 2
     return [math.ceil(part * (of_two + 8)) for part in (1, 2)]

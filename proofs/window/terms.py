@@ -24,16 +24,6 @@ class Terms:
     def max(one, other):
         return z3.If(one >= other, one, other)
 
-    @staticmethod
-    def where(condition, then, otherwise):
-        if isinstance(condition, bool):
-            return then if condition else otherwise
-        return z3.If(condition, then, otherwise)
-
-    @staticmethod
-    def both(one, other):
-        return z3.And(one, other)
-
     def sqrt(self, value):
         root = z3.FreshReal("root")
         self.known += [root >= 0, root * root == value]

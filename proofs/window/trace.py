@@ -1,33 +1,31 @@
 """The golden trace: rounds of the window on paths that are formulas, as `trace.json`.
 
 `python3 proofs/window/check.py --write-trace` writes it from `law.py`; a Rust test replays it through
-`Window` and compares each round (`window/golden.rs`). What a round sees is whole datagrams, so
-that both sides see the same."""
+`Window` and compares each round (`window/golden.rs`). What a round sees is whole datagrams, and what passes
+is given, so that both sides see the same."""
 
 import json
 import math
 from pathlib import Path
 
-from law import Losses, Seen, Window
+from law import Passed, Seen, Window
 
 FILE = Path(__file__).with_name("trace.json")
 
-# What rounds do, and the trace has to show: every rule, and every outcome of a trial.
+# What rounds do, and the trace has to show: every rule.
 COVERED = {
-    "stale", "far too large", "grows", "paces faster", "grows near the full one", "follows up",
-    "follows down", "follows all the way", "stays", "cut", "cut for a trial", "tries on",
-    "tries on with a queue", "tries again", "the queue was full", "others fill the queue", "learns",
-    "undone", "marked",
+    "stale", "grows", "a queue", "a queue in a low round", "some losses", "cut", "a low round",
+    "waits for a low round", "too little for a low round", "low", "undone", "marked",
 }
 
 
 class Scenario:
     """A path of one flow: a round sees the queue of what was in flight at its beginning."""
 
-    def __init__(self, name, size, rate, trip, buffer=math.inf, own=0.0, in_flight=1, known=(0, 0)):
+    def __init__(self, name, size, rate, trip, buffer=math.inf, own=0.0, in_flight=1):
         self.rate, self.trip, self.buffer, self.own = rate, trip, buffer, own
-        self.window = Window(size, in_flight, Losses(*map(float, known)))
-        begin = {"size": size, "in_flight": in_flight, "lost": known[0], "total": known[1]}
+        self.window, self.passed = Window(size, in_flight), Passed(size / trip)
+        begin = {"size": size, "in_flight": in_flight}
         self.story = {"name": name, "begin": begin, "rounds": []}
         self.under_way = in_flight
         self.did = set()
@@ -43,34 +41,36 @@ class Scenario:
             self.judge(self.under_way - lost, lost, min(lost, 1 + lost // 4), queue, spread(n))
         return self
 
-    def judge(self, acked, lost, runs, queue, spread=0.0, is_short=True, spurious=0, mark=None):
+    def judge(self, acked, lost, runs, queue, spread=0.0, spurious=0, mark=None):
         """A round that sees this. Spurious losses and a mark are heard of in it."""
-        window = self.window
+        window, passed, seen = self.window, self.passed, Seen(acked, lost, runs, queue, spread)
         for _ in range(spurious):
-            window.on_spurious()
+            passed.scale(window.on_spurious() or 1.0)
             self.did.add(window.did)
         if mark:
             window.on_mark(*mark)
+            passed.scale(1.0 - mark[0])
             self.did.add(window.did)
-        most = math.floor(window.size) if is_short else max(self.under_way - 1, 1)
-        window.on_sent(most, is_short)
-        window.judge(Seen(acked, lost, runs, queue, spread), self.trip, most)
-        self.under_way = most
+        lasted = self.trip + (queue if math.isfinite(queue) else 0.0)
+        passed.end_round(window.passed(seen), lasted, window.is_all_used(), self.trip)
+        passes, under_way = passed.most(), math.floor(window.size)
+        left = window.judge(seen, self.trip, passes, passed.last, under_way)
+        passed.scale(left)
+        self.under_way = under_way
         self.did.add(window.did)
         self.story["rounds"].append({
             "acked": acked, "lost": lost, "runs": runs, "queue": finite(queue), "spread": spread,
-            "trip": self.trip, "in_flight": most, "is_short": is_short, "spurious": spurious,
-            "mark": mark and dict(zip(("part", "queue"), mark)), "then": state(window),
+            "trip": self.trip, "passes": passes, "last": passed.last, "in_flight": under_way, "spurious": spurious,
+            "mark": mark and dict(zip(("part", "queue"), mark)), "then": state(window, left),
         })
         return self
 
 
-def state(window):
+def state(window, left):
     return {
-        "did": window.did, "size": window.size, "growth": window.growth, "full": window.full,
-        "max_queue": finite(window.max_queue), "usual": window.losses.usual(),
-        "has_met_queue": window.has_met_queue, "is_stale": window.is_stale,
-        "is_tried": window.trial is not None,
+        "did": window.did, "size": window.size, "growth": window.growth, "full": finite(window.full),
+        "own": window.losses.own(), "gain": window.gain(), "left": left, "is_stale": window.is_stale,
+        "is_low": window.low[0],
     }
 
 
@@ -79,35 +79,34 @@ def finite(value):
 
 
 def scenarios():
-    """From a small beginning to every end of a trial."""
-    yield Scenario("from a small window to the target", 4, 1_000.0, 0.05).run(60)
+    """From a small beginning to every rule."""
+    yield Scenario("from a small window to its queue", 4, 1_000.0, 0.05).run(60)
     yield Scenario("a far too large window", 1_000, 1_000.0, 0.05, in_flight=50).run(30)
     yield Scenario("a queue of 12 datagrams overflows and grows again", 20, 1_000.0, 0.05, 12).run(150)
-    yield Scenario("a queue of 3 datagrams, where a trial shows a full queue", 20, 1_000.0, 0.05, 3).run(120)
+    yield Scenario("a queue of 3 datagrams, which is not seen", 20, 1_000.0, 0.05, 3).run(120)
     yield Scenario("a queue as long as the path, fast", 64, 10_000.0, 0.02, 200).run(120)
     yield Scenario("a twelfth lost by the path", 20, 1_000.0, 0.05, own=0.08).run(80)
-    yield Scenario("a quarter lost, which takes two trials", 60, 1_000.0, 0.05, own=0.25).run(80)
-    yield Scenario("a path whose losses are known", 40, 1_000.0, 0.05, own=0.1, known=(40, 400)).run(40)
+    yield Scenario("a quarter lost", 60, 1_000.0, 0.05, own=0.25).run(80)
+    yield Scenario("a slow path that loses a third", 5, 100.0, 0.03, own=0.34).run(60)
     late = Scenario("jitter of 4 ms with a spread", 20, 1_000.0, 0.05)
     yield late.run(60, jitter=lambda n: 0.004 * (n * 7 % 5) / 4, spread=lambda n: 0.001 * (n % 4))
-    taken = Scenario("jitter above the target is taken for a queue", 50, 10_000.0, 0.02)
+    taken = Scenario("jitter that is taken for a queue", 50, 10_000.0, 0.02)
     yield taken.run(60, jitter=lambda n: 0.006)
     others = Scenario("losses that meet others' queue", 50, 1_000.0, 0.05)
-    yield others.run(20, jitter=lambda n: 0.003, dropped=lambda n: 0 if n % 3 == 2 else 10)
-    held = Scenario("a pace holds it back", 20, 1_000.0, 0.05)
-    for is_short in (False, False, False, False, True, True, False):
-        held.judge(16, 0, 0, 0.0, is_short=is_short)
-    yield held.judge(16, 0, 0, 0.004, is_short=False).judge(16, 0, 0, math.inf)
+    yield others.run(30, jitter=lambda n: 0.008 if n % 4 else 0.0, dropped=lambda n: 0 if n % 3 == 2 else 10)
     undone = Scenario("late, not lost", 40, 1_000.0, 0.05).run(1)
-    undone.judge(20, 20, 20, 0.0)
-    yield undone.judge(40, 0, 0, 0.0, spurious=10).run(3)
+    undone.judge(20, 20, 20, 0.03)
+    yield undone.judge(20, 0, 0, 0.03, spurious=10).run(3)
     marked = Scenario("a mark", 40, 1_000.0, 0.05).run(2)
     yield marked.judge(40, 0, 0, 0.004, mark=(0.3, 0.004)).run(40)
     first = Scenario("most of the first round is lost", 350, 1_000.0, 0.05, in_flight=240)
     yield first.judge(40, 200, 40, 0.05).run(20)
-    tried = Scenario("a trial with a queue", 50, 1_000.0, 0.05).run(1)
-    tried.judge(40, 10, 10, 0.0).judge(40, 5, 5, 0.0)
-    yield tried.judge(15, 1, 1, 0.006).judge(15, 4, 4, 0.006).run(20)
+    silent = Scenario("a round without a delay", 20, 1_000.0, 0.05).run(5)
+    yield silent.judge(16, 0, 0, math.inf).run(5)
+    queued = Scenario("a low round with a queue", 50, 1_000.0, 0.05).run(1)
+    for lost in (0, 0, 0, 10):
+        queued.judge(45 - lost, lost, lost, 0.005)
+    yield queued.judge(40, 5, 5, 0.005).judge(35, 4, 4, 0.006).run(20)
 
 
 def text():

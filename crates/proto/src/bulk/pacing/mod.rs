@@ -194,7 +194,7 @@ impl Pacing {
         if let Law::Blind(blind) = &self.law {
             match blind.share() {
                 Some(_) if !blind.is_calm() => return,
-                Some(share) => return self.begin(Pace::new(share.min(rate)), rate, true),
+                Some(share) => return self.begin(Pace::new(share.min(rate)), rate),
                 None => self.start(rate),
             }
         }
@@ -202,25 +202,21 @@ impl Pacing {
         let Law::Start(start) = &mut self.law else { return };
         start.set_rate(rate);
         let (mut pace, share) = (start.pace, start.share(rate));
-        let is_in_order = start.is_in_order();
         // A near path holds less than one tick sends: a window cannot pace it.
         let stays = is_near && share.is_none();
         if is_long && !stays || self.marked.is_some() || start.is_crowded() {
             pace.begin(self.sent_at);
             pace.set(share.unwrap_or(rate));
-            self.begin(pace, rate, is_in_order);
+            self.begin(pace, rate);
         }
     }
 
     /// A window begins, at this pace, on a link that is known to have this rate.
-    fn begin(&mut self, mut pace: Pace, rate: Rate, is_in_order: bool) {
+    fn begin(&mut self, mut pace: Pace, rate: Rate) {
         let part = if self.marked.is_some() { 1.0 - DECREASE } else { 1.0 };
         pace.set((part * pace.rate()).max(self.floor.min(rate)));
         let packet = self.full + NEARLY_FULL;
-        let mut law = Windowed::new(pace, rate, self.rtt + self.later, self.in_flight, packet);
-        if is_in_order {
-            law.set_passed(packet);
-        }
+        let law = Windowed::new(pace, rate, self.rtt + self.later, self.in_flight, packet);
         self.law = Law::Windowed(Box::new(law));
     }
 

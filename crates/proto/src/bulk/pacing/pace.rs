@@ -49,9 +49,12 @@ impl Pace {
         (at > now).then(|| at.max(now + link.tick_at(self.rate)))
     }
 
-    /// A datagram was sent. Up to `catch_up` of delayed sending is made up for.
-    pub(super) fn on_sent(&mut self, now: Instant, bytes: Bytes, catch_up: Span) {
+    /// A datagram was sent. Up to `catch_up` of delayed sending is made up for; returns what is not.
+    pub(super) fn on_sent(&mut self, now: Instant, bytes: Bytes, catch_up: Span) -> Span {
         self.sent_at = now.into();
-        self.paced_at = self.paced_at.max(Span::from(now) - catch_up) + bytes / self.rate;
+        let made_up = Span::from(now) - catch_up;
+        let idle = (made_up - self.paced_at).max(Span::ZERO);
+        self.paced_at = self.paced_at.max(made_up) + bytes / self.rate;
+        idle
     }
 }

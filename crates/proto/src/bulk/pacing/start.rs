@@ -211,11 +211,6 @@ impl Start {
         (self.is_bounded, self.judged_from) = (true, self.next);
     }
 
-    /// Whether datagrams arrive in order, so that a rate that they show is that of the link.
-    pub(super) fn is_in_order(&self) -> bool {
-        DISORDERED_ROUND * self.disorder <= MIN_ROUND
-    }
-
     /// Whether others are on the link for sure: their queue is seen.
     pub(super) const fn is_crowded(&self) -> bool {
         self.squeezed >= SURE

@@ -218,9 +218,9 @@ fn each_law_applies_in_its_phase() {
 #[test]
 fn a_window_begins_at_the_floor_at_least() {
     let mut pacing = Pacing::new(FLOOR, Some(REFERENCE));
-    pacing.begin(Pace::new(Rate::MIN), REFERENCE, true);
+    pacing.begin(Pace::new(Rate::MIN), REFERENCE);
     assert_eq!(pacing.rate(), Some(FLOOR));
-    pacing.begin(Pace::new(Rate::MIN), FLOOR / 2.0, true);
+    pacing.begin(Pace::new(Rate::MIN), FLOOR / 2.0);
     assert_eq!(pacing.rate(), Some(FLOOR / 2.0), "a slower link does not have to bear it");
 }
 
@@ -236,7 +236,7 @@ fn a_window_keeps_the_link_busy_and_its_queue_short() {
     }
     let passed = f64::from(u32::try_from(transfer.number - begun).unwrap()) * PACKET;
     assert!(passed / Span::from_millis(4_000) > 0.95 * REFERENCE, "{passed:?}");
-    assert!(longest < Span::from_millis(20), "{longest:?}");
+    assert!(longest < Span::from_millis(30), "{longest:?}");
     let pace = transfer.pacing.rate().unwrap();
     assert!(pace < 1.15 * REFERENCE, "in no bursts that a short queue does not hold: {pace:?}");
 }
@@ -275,24 +275,20 @@ fn first_window(is_marked: bool, late_ms: u16) -> f64 {
     window_of(&mut pacing)
 }
 
-/// A window goes out little faster than its start, for that is what has passed: at half as much more again a
-/// queue of a few packets was overrun for the first eight rounds. Where datagrams overtake each other the
-/// start may have been far too slow.
+/// A window goes out little faster than its start: at half as much more again a queue of a few packets was
+/// overrun for the first eight rounds.
 #[test]
-fn a_window_begins_with_the_rate_of_the_start_as_what_has_passed() {
+fn a_window_begins_with_the_pace_of_the_start_as_what_passes() {
     let rtt = Span::from_millis(50);
-    let pace = |is_in_order| {
-        let mut pacing = Pacing::new(FLOOR, Some(REFERENCE));
-        pacing.set_in_flight((0, 0), rtt, Span::ZERO);
-        pacing.begin(Pace::new(REFERENCE), REFERENCE, is_in_order);
-        let (number, passed) = (1, PACKET);
-        let (sent, at, delay) = (Span::from_millis(1), Span::from_millis(1) + rtt, rtt);
-        let sample = Sample { number, bytes: PACKET, at, sent, delay, passed, received: passed };
-        pacing.on_arrival(Instant::from_millis(60), &sample);
-        pacing.rate().unwrap() / REFERENCE
-    };
-    let [in_order, disordered] = [true, false].map(pace);
-    assert!((1.0..1.1).contains(&in_order) && disordered > 1.4, "{in_order} {disordered}");
+    let mut pacing = Pacing::new(FLOOR, Some(REFERENCE));
+    pacing.set_in_flight((0, 0), rtt, Span::ZERO);
+    pacing.begin(Pace::new(0.5 * REFERENCE), REFERENCE);
+    let (number, passed) = (1, PACKET);
+    let (sent, at, delay) = (Span::from_millis(1), Span::from_millis(1) + rtt, rtt);
+    let sample = Sample { number, bytes: PACKET, at, sent, delay, passed, received: passed };
+    pacing.on_arrival(Instant::from_millis(60), &sample);
+    let pace = pacing.rate().unwrap() / REFERENCE;
+    assert!((0.5..0.55).contains(&pace), "{pace}");
 }
 
 /// A mark that comes before a window begins makes it smaller by as much as one that comes after.

@@ -101,13 +101,14 @@ fn a_chunk_that_nearly_always_gets_lost_ends() {
         Sent::Slice { at, symbol, .. } => *at == super::at(0, 0) && symbol.get() >= 200,
         _ => false,
     };
-    for _ in 0..20_000 {
+    for _ in 0..90_000 {
         world.arriving.retain(|(_, number), sent| number % 10 == 0 || !is_held(sent));
         world.step();
     }
-    // Without losses six chunks take 1.3 s.
+    // Without losses six chunks take 1.3 s. What passes is next to nothing, and so the pace is a datagram in a
+    // round trip.
     let [took, held] = [other, held].map(|handle| world.sent_at(handle).expect("it is there"));
-    assert!(took.max(held) < 6_000, "{took} and {held} ms");
+    assert!(took.max(held) < 60_000, "{took} and {held} ms");
 }
 
 /// Without repair slices the sources are repeated.

@@ -11,12 +11,11 @@ use super::super::super::tuning::{FULL_PACKET, trains};
 use super::super::super::units::{Bytes, Rate, Span};
 use super::super::pace::Pace;
 use super::objective::{DURING_PLAY, START};
-use super::window::Seen;
 use super::{MIN_FIRST, SECOND, Windowed};
 use crate::Instant;
 
 /// At most this share of what was sent is lost behind the bottleneck, as far as is known.
-const MAX_LOST: f64 = 0.3;
+pub(super) const MAX_LOST: f64 = 0.3;
 
 /// The least growth of a round until the first queue, on paths so long that a sixteenth takes for ever.
 const NEW_GROWTH: f64 = 1.0 / 8.0;
@@ -39,29 +38,16 @@ pub(super) struct Yielding {
     /// Until then a share of what passes is used: from the next round on for so long, if infinite.
     pub(super) rests_until: Span,
     rest: Span,
-    /// What passed when a queue was seen last, and before a trial.
+    /// What passed when a queue was seen last.
     found: f64,
-    untried: f64,
-    /// Bytes sent and received up to the newest arrival, and to that of the rounds before.
-    pub(super) bytes: [(Bytes, Bytes); 2],
-    /// What part of those arrived in the last round.
-    kept: f64,
     /// Slices of a train that may go at once, and whether one has begun.
     train: usize,
     has_begun: bool,
 }
 
 impl Yielding {
-    pub(super) const NOTHING: Self = Self {
-        rests_until: Span::ZERO,
-        rest: Span::ZERO,
-        found: 0.0,
-        untried: 0.0,
-        bytes: [(Bytes::ZERO, Bytes::ZERO); 2],
-        kept: 1.0,
-        train: 0,
-        has_begun: false,
-    };
+    pub(super) const NOTHING: Self =
+        Self { rests_until: Span::ZERO, rest: Span::ZERO, found: 0.0, train: 0, has_begun: false };
 
     /// Whether no more is tried in a round that ends now.
     pub(super) fn poll_rest(&mut self, now: Span) -> bool {
@@ -146,21 +132,7 @@ impl Windowed {
         let least = if self.yielding.rests_until == Span::ZERO { NEW_GROWTH } else { 0.0 };
         let grown = (self.objective.max_grown / self.round()).max(least);
         let queue = self.objective.max_queue.max(MAX_DATAGRAMS / self.passes());
-        self.window.bound(queue, if rests { 0.0 } else { grown });
-    }
-
-    /// Datagrams that passed in a round. Beside a game, of which many are small, as many as their bytes are,
-    /// and most of what is lost has passed until a trial shows otherwise.
-    pub(super) fn passed_in(&mut self, seen: &Seen, packet: Bytes) -> f64 {
-        if !self.gives_way() {
-            return self.window.passed(seen);
-        }
-        let [(sent, received), before] = self.yielding.bytes;
-        self.yielding.bytes[1] = (sent, received);
-        let (sent, received) = (sent - before.0, received - before.1);
-        let passed = sent.min(received / (1.0 - MAX_LOST));
-        self.yielding.kept = if passed > Bytes::ZERO { received / passed } else { 1.0 };
-        passed / packet
+        self.window.bound(queue, if rests { 0.0 } else { grown }, rests);
     }
 
     /// How long no more is tried after a queue that was not expected: a try takes some round trips.
@@ -180,32 +152,16 @@ impl Windowed {
         (SECOND * self.trip().max(fates)).max(self.objective.min_round)
     }
 
-    /// A trial is made with a part of what passed, and if the losses are the path's own all is as before.
-    fn follow_trial(&mut self, was_tried: bool) {
-        match (was_tried, self.window.is_tried()) {
-            (false, true) => {
-                self.yielding.untried = self.passed.most();
-                self.passed
-                    .set((self.yielding.kept * self.passed.last()).min(self.yielding.untried));
-            }
-            (true, false) => self.passed.set(self.passed.most().max(self.yielding.untried)),
-            _ => {}
-        }
-    }
-
     /// If there was a queue, what passed in this round is what the link has, and a share of it is used.
     /// Returns whether that is so.
-    pub(super) fn give_way(&mut self, was_tried: bool) -> bool {
+    pub(super) fn give_way(&mut self) -> bool {
         if !self.window.poll_yielded() {
-            self.follow_trial(was_tried);
             return false;
         }
-        let most = self.passed.most();
-        let passed = if was_tried { most } else { self.passed.last().min(most) };
+        let passed = self.passed.last().min(self.passed.most());
         self.passed.set(passed);
         self.window.set_size(self.window.size().min(passed * (self.round() / SECOND)));
-        let (least, most) = self.objective.rests;
-        let first = if was_tried { least } else { self.first_rest() };
+        let (first, (_, most)) = (self.first_rest(), self.objective.rests);
         let is_known = (1.0 - KNOWN..1.0 + KNOWN).contains(&(passed / self.yielding.found));
         self.yielding.rest =
             if is_known { most.min(2.0 * self.yielding.rest).max(first) } else { first };

@@ -1,41 +1,45 @@
 //! Losses: which of them are the path's own, and which are those of a full queue.
 //!
-//! What is lost beyond the usual by more than chance is an excess, and the window is cut. If as much is lost
-//! with the smaller window, the losses are the path's, and usual from then on; if it is not, the queue was
-//! full. Losses that come in runs are fewer events than datagrams: all that chance explains grows with the
-//! mean length of a run.
+//! What is lost in low rounds that meet no queue is the path's own. What is lost beyond that by more than
+//! chance is an excess. Losses that come in runs are fewer events than datagrams: all that chance explains
+//! grows with the mean length of a run.
 
 use libm::sqrt;
 
 use super::window::Seen;
 
-/// Beyond the usual this part may be lost: BBR version 2 has the same. And so many standard deviations.
+/// Beyond the own ones this part may be lost: BBR version 2 has the same. And so many standard deviations.
 const MAX_EXCESS: f64 = 0.02;
 const SIGMAS: f64 = 3.0;
 
-/// How many datagrams what is usual is worth at first, and after how many the newest count less.
+/// How many datagrams what is the path's own is worth at first, and after how many the newest count less.
 const PRIOR: f64 = 50.0;
 const RECENT: f64 = 256.0;
 
-/// A trial is over when less than this part of the excess goes on, or when so many runs of losses should
-/// have been seen, or so many datagrams for each datagram of a run.
-const ENDED: f64 = 0.4;
-const TRIAL_LOST: f64 = 6.0;
-const MAX_TRIAL: f64 = 200.0;
+/// What of its own losses is believed after a low round that met a queue.
+const BELIEVED: f64 = 0.9;
+
+/// At most this share is taken for lost behind the bottleneck.
+const MAX_OWN: f64 = 0.5;
 
 /// Losses and datagrams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses {
-    usual: (f64, f64),
+    own: (f64, f64),
     recent: (f64, f64),
     /// Losses, and runs of them.
     runs: (f64, f64),
 }
 
+/// What is counted, and the newest counts more.
+fn lately((lost, all): (f64, f64)) -> (f64, f64) {
+    if all > RECENT { (lost / 2.0, all / 2.0) } else { (lost, all) }
+}
+
 impl Losses {
-    /// Of `all` datagrams the path itself has lost `lost`.
-    pub(super) const fn new(lost: f64, all: f64) -> Self {
-        Self { usual: (lost, all + PRIOR), recent: (0.0, 0.0), runs: (1.0, 1.0) }
+    /// The path itself has lost `lost` datagrams of the first.
+    pub(super) const fn new(lost: f64) -> Self {
+        Self { own: (lost, PRIOR), recent: (0.0, 0.0), runs: (1.0, 1.0) }
     }
 
     /// Counts anew.
@@ -54,8 +58,8 @@ impl Losses {
     }
 
     /// The share that is the path's own.
-    pub(super) fn usual(&self) -> f64 {
-        self.usual.0 / self.usual.1
+    pub(super) fn own(&self) -> f64 {
+        (self.own.0 / self.own.1).min(MAX_OWN)
     }
 
     /// The mean length of a run.
@@ -65,8 +69,8 @@ impl Losses {
 
     /// The standard deviation of what is lost of so many.
     fn chance(&self, all: f64) -> f64 {
-        let usual = self.usual();
-        sqrt(self.run() * usual * (1.0 - usual) * all)
+        let own = self.own();
+        sqrt(self.run() * own * (1.0 - own) * all)
     }
 
     /// One was not lost, but late.
@@ -74,43 +78,30 @@ impl Losses {
         self.recent.0 = (self.recent.0 - 1.0).max(0.0);
     }
 
-    /// What is lost beyond the usual with this round, if that is no chance.
-    pub(super) fn excess(&mut self, seen: &Seen, is_trial: bool) -> Option<f64> {
+    /// A low round: what is lost in it is the path's own, if it met no queue.
+    pub(super) fn on_low(&mut self, seen: &Seen, is_empty: bool) {
+        if is_empty {
+            let (lost, all) = lately(self.own);
+            self.own = (lost + seen.lost as f64, all + (seen.acked + seen.lost) as f64);
+        } else {
+            self.own.0 *= BELIEVED;
+        }
+    }
+
+    /// What is lost beyond the path's own with this round, if that is no chance.
+    pub(super) fn excess(&mut self, seen: &Seen) -> Option<f64> {
         self.runs = (self.runs.0 + seen.lost as f64, self.runs.1 + seen.runs as f64);
         self.recent =
             (self.recent.0 + seen.lost as f64, self.recent.1 + (seen.acked + seen.lost) as f64);
-        let ((lost, all), usual) = (self.recent, self.usual());
-        // What is usual is not known better than from what it was counted on.
-        let spread = self.chance(all) * sqrt(1.0 + all / self.usual.1);
-        let expected = (usual + MAX_EXCESS) * all + SIGMAS * spread + self.run();
-        if lost < usual * all - SIGMAS * self.chance(all) - self.run() {
-            self.learn();
-        } else if all > RECENT && !is_trial {
-            self.recent = (lost / 2.0, all / 2.0);
-        }
-        (lost > expected).then_some(lost / all - usual)
+        let ((lost, all), own) = (self.recent, self.own());
+        let expected = (own + MAX_EXCESS) * all + SIGMAS * self.chance(all) + self.run();
+        self.recent = lately(self.recent);
+        (lost > expected).then_some(lost / all - own)
     }
 
-    /// Whether more than usual is lost in this round.
+    /// Whether more than the path's own is lost in this round.
     pub(super) fn is_any(&self, seen: &Seen) -> bool {
         let all = (seen.acked + seen.lost) as f64;
-        seen.lost as f64 > self.usual() * all + SIGMAS * self.chance(all)
-    }
-
-    /// Whether an excess goes on at a smaller window, once that is told.
-    pub(super) fn goes_on(&self, excess: f64) -> Option<bool> {
-        let ((lost, all), run) = (self.recent, self.run());
-        let (expected, more) = (excess * all, lost - self.usual() * all);
-        if more < ENDED * expected - 1.2 * run {
-            return Some(false);
-        }
-        let is_told = expected >= TRIAL_LOST * run || all > MAX_TRIAL * run;
-        is_told.then_some(more > ENDED * expected)
-    }
-
-    /// What was lost since [`begin`](Self::begin) is the path's own.
-    pub(super) const fn learn(&mut self) {
-        self.usual = self.recent;
-        self.begin();
+        seen.lost as f64 > self.own() * all + SIGMAS * self.chance(all)
     }
 }

@@ -2,9 +2,9 @@
 //! round trip.
 //!
 //! What it is after is an [`objective`]: [`beside_game`] it takes what is idle. It has no mode for links
-//! that vary, and no bound for what is lost of its own: all of that is in the window. Its pace is bounded by
-//! what has [`passed`], so that a short queue is not overrun. [`others`] is what it takes beside TCP. A
-//! classic mark of ECN makes it smaller by [`DECREASE`]. docs/SENDER.md, "The window", says why.
+//! that vary, and no bound for what is lost of its own: window and pace are made of what has [`passed`].
+//! [`others`] is what it takes beside TCP. A classic mark of ECN makes it smaller by [`DECREASE`].
+//! docs/SENDER.md, "The window", says why.
 
 mod beside_game;
 mod losses;
@@ -13,12 +13,11 @@ mod others;
 mod passed;
 mod window;
 
-use beside_game::Yielding;
-use losses::Losses;
+use beside_game::{MAX_LOST, Yielding};
 use objective::{LOAD_SCREEN, Objective};
 use others::{Found, Others};
 use passed::Passed;
-use window::{Seen, Window};
+use window::{Route, Seen, Window};
 
 use super::super::samples::Sample;
 use super::super::tuning::TICK;
@@ -32,10 +31,6 @@ use super::link::Link;
 use super::pace::Pace;
 use crate::Instant;
 
-/// How fast the window may go out, in windows of a round trip: before a queue was seen, and after.
-const FIRST_PACE: f64 = 1.5;
-const PACE: f64 = 1.2;
-
 /// Datagrams of the first window beside those that the known rate keeps in flight.
 const MIN_FIRST: f64 = 4.0;
 
@@ -47,9 +42,17 @@ const ACKED: f64 = 32.0;
 const MAX_BURST: f64 = 4.0;
 
 /// The weight of an arrival in the mean time from sending to hearing, less the queueing delay. The window is
-/// judged by at most [`MAX_TRIP`] times its minimum: a queue that is taken for the path makes it longer.
+/// judged by at most [`MAX_TRIP`] times its minimum, and what acks wait: a queue that is taken for the path
+/// makes it longer.
 const WEIGHT: f64 = 0.1;
 const MAX_TRIP: f64 = 1.5;
+
+/// A round in which nothing was sent for more than this part of it, although window and pace allowed it, says
+/// only how much passes at least.
+const MAX_IDLE: f64 = 1.0 / 8.0;
+
+/// Beside others its pace is this much above what passes, so that their window is what holds back.
+const BESIDE: f64 = 1.25;
 
 /// Delays are those of the last rounds, at most so many, within [`Objective::lately`], and of more until
 /// there are [`Objective::min_delays`]: one may be late alone.
@@ -93,6 +96,14 @@ pub(super) struct Windowed {
     in_flight: u64,
     slices: u64,
     passed: Passed,
+    /// The newest sample, and that of the round before.
+    newest: Option<Sample>,
+    before: Option<Sample>,
+    /// For how long nothing was sent in this round, and whether the last one was idle, or a drain.
+    idle: Span,
+    was_held: bool,
+    /// After the last datagram as much was in flight as may be.
+    was_full: bool,
     /// The number after the last datagram sent when a mark was heard of.
     marked_before: u64,
     /// The rate that the link is known to have.
@@ -106,8 +117,7 @@ pub(super) struct Windowed {
 
 impl Windowed {
     /// Begins at this pace on a link that is known to have another, with this minimum round trip, and
-    /// with datagrams in flight, of which the second number have a slice. If it is alone for sure, the
-    /// losses until now are the path's own.
+    /// with datagrams in flight, of which the second number have a slice.
     pub(super) fn new(
         pace: Pace,
         known: Rate,
@@ -117,9 +127,8 @@ impl Windowed {
     ) -> Self {
         let (now, rate) = (pace.sent_at(), pace.rate());
         let trip = rtt + ACK_DELAY.min(ACKED * packet / rate);
-        let losses = Losses::new(0.0, 0.0);
         Self {
-            window: Window::new(MIN_FIRST + rate * trip / packet, in_flight.0.into(), losses),
+            window: Window::new(MIN_FIRST + rate * trip / packet, in_flight.0.into()),
             others: Others::new(now, rate.max(PART * known) * trip / packet),
             pace,
             objective: &LOAD_SCREEN,
@@ -130,18 +139,18 @@ impl Windowed {
             lost_before: u64::MAX,
             in_flight: in_flight.0.into(),
             slices: in_flight.1.into(),
-            passed: Passed::new(),
+            passed: Passed::new(rate * SECOND / packet),
+            newest: None,
+            before: None,
+            idle: Span::ZERO,
+            was_held: false,
+            was_full: false,
             marked_before: 0,
             known,
             mean: trip,
             least: trip,
             longer: None,
         }
-    }
-
-    /// The rate that the link is known to have has passed already, as far as arrivals in order show.
-    pub(super) fn set_passed(&mut self, packet: Bytes) {
-        self.passed.set(self.known * SECOND / packet);
     }
 
     /// Whether it gives way to a game.
@@ -192,12 +201,14 @@ impl Windowed {
     /// A datagram was sent. Until the numbers of those in flight are set again it counts as one with a
     /// slice.
     pub(super) fn on_sent(&mut self, now: Instant, bytes: Bytes, link: &Link) {
-        let catch_up = self.catch_up(link);
-        self.pace.on_sent(now, bytes, catch_up);
+        let (catch_up, was_full) = (self.catch_up(link), self.was_full);
+        let idle = self.pace.on_sent(now, bytes, catch_up);
+        if !was_full {
+            self.idle += idle;
+        }
         self.in_flight += 1;
         self.slices += 1;
-        let is_full = self.is_full();
-        self.window.on_sent(self.in_flight, is_full);
+        self.was_full = self.is_full();
     }
 
     /// A router has marked a datagram no older than `number`, and `next` is sent next. Those that were sent
@@ -206,6 +217,7 @@ impl Windowed {
         if number >= self.marked_before {
             self.marked_before = next;
             self.window.on_mark(DECREASE, self.delays.longest);
+            self.passed.scale(1.0 - DECREASE);
         }
     }
 
@@ -226,7 +238,8 @@ impl Windowed {
     /// One that was taken for lost has arrived.
     pub(super) fn on_spurious(&mut self) {
         if self.seen.lost == 0 {
-            return self.window.on_spurious();
+            let times = self.window.on_spurious();
+            return times.map_or((), |times| self.passed.scale(times));
         }
         self.seen.acked += 1;
         self.seen.lost -= 1;
@@ -245,13 +258,12 @@ impl Windowed {
     ) {
         // A receiver may say that it arrived before it was sent, or long after that was heard.
         let way = (now - sample.sent - delay).max(Span(1.0));
-        self.passed.on_arrival(sample.sent, sample.at);
+        self.newest = Some(*sample);
         self.mean += WEIGHT * (way - self.mean);
         self.least = self.least.min(way);
         if self.others.on_delay(now, sample.sent, delay, fell) {
             self.begin_drain();
         }
-        self.yielding.bytes[0] = (sample.passed, sample.received);
         let delay = delay / SECOND;
         let lasts = now - self.rounds[0].0;
         if lasts < 0.5 * self.objective.min_round {
@@ -266,27 +278,27 @@ impl Windowed {
         self.set_pace(now, packet);
     }
 
-    /// The window goes out in less than a round trip, but not much faster than what passes, and never slower
-    /// than a datagram in a round trip.
+    /// It goes out a little faster than what passes, and never slower than a datagram in a round trip.
     fn set_pace(&mut self, now: Span, packet: Bytes) {
-        let pace = if self.window.has_met_queue() { PACE } else { FIRST_PACE };
-        let pace = pace * self.window.size() * packet / self.mean;
-        let gain = self.window.gain();
-        let gain =
-            if now < self.yielding.rests_until { gain.min(self.objective.share) } else { gain };
-        let most = gain * self.passed.most() * packet / SECOND;
-        let most = most.max(packet / self.mean);
-        self.pace.set(pace.min(most));
+        let gain = if self.others.are_there() { BESIDE } else { self.window.gain() };
+        let rests = now < self.yielding.rests_until;
+        let gain = if rests { gain.min(self.objective.share) } else { gain };
+        let rate = gain * self.passed.most() * packet / SECOND;
+        self.pace.set(rate.max(packet / self.mean));
     }
 
     /// The time there and back without a queue, in seconds.
     fn trip(&self) -> f64 {
-        self.mean.min(MAX_TRIP * self.least) / SECOND
+        self.mean.min(MAX_TRIP * self.least + ACK_DELAY) / SECOND
+    }
+
+    fn route(&self) -> Route {
+        Route { trip: self.trip(), passes: self.passed.most(), last: self.passed.last() }
     }
 
     fn begin_drain(&mut self) {
         self.others.begin_drain(self.trip());
-        self.window.begin_round(self.in_flight);
+        self.window.begin_round(self.in_flight, false);
     }
 
     /// By how much the path has become longer, if that was just found out: it is no queue.
@@ -301,42 +313,70 @@ impl Windowed {
     }
 
     fn end_round(&mut self, now: Span, packet: Bytes) {
+        let lasted = now - self.rounds[0].0;
         (self.seen.queue, self.seen.spread) = self.lately(now);
         let seen = core::mem::replace(&mut self.seen, Seen::NOTHING);
         let rests = self.yielding.poll_rest(now);
-        let is_full = self.window.was_short() && !self.window.is_tried() && !rests;
-        let passed = self.passed_in(&seen, packet);
-        self.passed.end_round(passed, is_full);
-        let (trip, queue, size) = (self.trip(), seen.queue, self.window.size());
+        let is_all = self.is_all_used(lasted, rests);
+        self.note_passed(is_all, packet);
         if self.others.is_draining() {
-            match self.others.end_drain_round(size, trip, packet / self.known / SECOND) {
-                None => {}
-                Some(Found::Others(size)) => self.window.set_size(size),
-                Some(Found::Longer(by, size)) => {
-                    self.window.set_size(size);
-                    self.on_longer(by * SECOND);
-                }
-            }
-            return self.window.begin_round(self.in_flight);
+            return self.end_drain_round(packet);
         }
-        let (is_short, window) = (self.window.was_short(), &mut self.window);
-        if let Some(size) =
-            self.others.compete(size, (queue, trip), is_short, || window.is_lossy(&seen))
-        {
+        if let Some(size) = self.compete(&seen) {
             self.window.set_size(size);
-            return self.window.begin_round(self.in_flight);
+            return self.window.begin_round(self.in_flight, false);
         }
         if self.gives_way() {
             self.bound(rests);
         }
-        let was_tried = self.window.is_tried();
-        self.window.judge(&seen, trip, self.in_flight);
-        if self.gives_way() && self.give_way(was_tried) {
+        let left = self.window.judge(&seen, self.route(), self.in_flight);
+        self.passed.scale(left);
+        if self.gives_way() && self.give_way() {
             return;
         }
-        if self.others.is_doubtful(now, queue, trip, self.window.size()) {
+        if self.others.is_doubtful(now, seen.queue, self.route(), self.window.size()) {
             self.begin_drain();
         }
+    }
+
+    /// What passed from the newest sample of the round before to that of this one. Beside a game most of what
+    /// is lost has passed, as far as is known.
+    fn note_passed(&mut self, is_all: bool, packet: Bytes) {
+        let Some(newest) = self.newest else { return };
+        let Some(before) = self.before.replace(newest) else { return };
+        let lost = if self.gives_way() { MAX_LOST } else { self.window.own() };
+        let (sent, received) = (newest.passed - before.passed, newest.received - before.received);
+        let passed = sent.min(received / (1.0 - lost)) / packet;
+        let lasted = (newest.sent - before.sent).max(newest.at - before.at);
+        self.passed.end_round(passed, lasted, is_all, self.trip() * SECOND);
+    }
+
+    /// Whether as much was sent as might have been, of what has its fate in this round.
+    fn is_all_used(&mut self, lasted: Span, rests: bool) -> bool {
+        let is_idle = core::mem::replace(&mut self.idle, Span::ZERO) > MAX_IDLE * lasted;
+        let is_held = is_idle || rests || self.others.is_draining();
+        let was_held = core::mem::replace(&mut self.was_held, is_held);
+        !is_held && !was_held && self.window.is_all_used()
+    }
+
+    fn end_drain_round(&mut self, packet: Bytes) {
+        let (size, route) = (self.window.size(), self.route());
+        match self.others.end_drain_round(size, route, packet / self.known / SECOND) {
+            None => {}
+            Some(Found::Others(size)) => self.window.set_size(size),
+            Some(Found::Longer(by, size)) => {
+                self.window.set_size(size);
+                self.on_longer(by * SECOND);
+            }
+        }
+        self.window.begin_round(self.in_flight, false);
+    }
+
+    /// The window beside others, if there are any.
+    fn compete(&mut self, seen: &Seen) -> Option<f64> {
+        let (size, at) = (self.window.size(), (seen.queue, self.trip()));
+        let (is_short, window) = (self.was_full, &mut self.window);
+        self.others.compete(size, at, is_short, || window.is_lossy(seen))
     }
 
     /// The least queueing delay of the last rounds, and how much delays differ in them.

@@ -14,10 +14,10 @@ use super::super::super::units::Span;
 use super::super::cubic::{self, CUT};
 use super::super::drains::Drains;
 use super::SECOND;
-use super::window::target;
+use super::window::Route;
 
-/// How much more than the queue is drained, in seconds; twice and four times as much after drains that have
-/// not emptied it. And the least part of the window meanwhile.
+/// How much more than the queue is drained, in seconds. And the least part of the window meanwhile: that after
+/// drains that have not emptied it, or have shown that what was taken for the path was a queue.
 const MARGIN: f64 = 0.001;
 const MIN_PART: f64 = 0.4;
 
@@ -83,6 +83,9 @@ pub(super) struct Others {
     /// Drains since one that emptied the queue, and how many of them began with a long one.
     failed: u32,
     blamed: u32,
+    /// The delay fell below the least one since the last drain began, and a round was judged.
+    has_fallen: bool,
+    has_gone_on: bool,
     /// What the last ones have left, the newest first.
     left: [Left; SAME_LEFT],
     /// Rounds with a long queue, and when a drain may look at the next.
@@ -106,6 +109,8 @@ impl Others {
             drain: None,
             failed: 0,
             blamed: 0,
+            has_fallen: false,
+            has_gone_on: false,
             left: [Left::NOTHING; SAME_LEFT],
             hot: 0,
             test_at: Span::ZERO,
@@ -141,19 +146,23 @@ impl Others {
         if delay <= MIN_EMPTY {
             self.drains.on_empty(sent, fell);
         }
+        self.has_fallen |= fell > MIN_EMPTY;
         self.least = self.least.min(delay / SECOND);
-        self.drains.poll(now) && self.drain.is_none()
+        self.drains.poll(now) && self.drain.is_none() && self.has_gone_on
     }
 
     pub(super) fn begin_drain(&mut self, trip: f64) {
-        let queue = (self.delay + MARGIN) * f64::from(1 << self.failed.min(2));
-        let part = (trip / (trip + queue)).max(MIN_PART);
+        let is_deep = self.failed > 0 || core::mem::take(&mut self.has_fallen);
+        let part = if is_deep { 0.0 } else { trip / (trip + self.delay + MARGIN) };
+        let part = part.max(MIN_PART);
+        self.has_gone_on = false;
         self.drain = Some(Drain { before: self.delay, part, is_second: false });
     }
 
     /// A round of a drain is over, on a link that passes a datagram in `each` seconds. Returns what is found
     /// out.
-    pub(super) fn end_drain_round(&mut self, size: f64, trip: f64, each: f64) -> Option<Found> {
+    pub(super) fn end_drain_round(&mut self, size: f64, route: Route, each: f64) -> Option<Found> {
+        let trip = route.trip;
         let drain = self.drain.as_mut()?;
         let least = core::mem::replace(&mut self.least, f64::INFINITY);
         if !core::mem::replace(&mut drain.is_second, true) {
@@ -181,7 +190,7 @@ impl Others {
             return Some(Found::Longer(least, (self.before * longer).max(size)));
         }
         self.failed += 1;
-        self.blamed += u32::from(self.is_hot(before, trip));
+        self.blamed += u32::from(self.is_hot(before, route));
         let has_yielded = self.blamed >= MAX_FAILED && size < YIELDED * self.before;
         if self.cubic.is_some() || !has_yielded && self.failed < 2 * MAX_FAILED {
             return None;
@@ -208,6 +217,11 @@ impl Others {
         let ((least, most), (fewest, used)) = (range(|it| it.least), range(|it| it.used));
         let same = SAME.0.max(SAME.1 * least);
         most - least <= same && (used - fewest) * each >= TOLD * same
+    }
+
+    /// Whether others fill the queue.
+    pub(super) const fn are_there(&self) -> bool {
+        self.cubic.is_some()
     }
 
     /// Whether a round of a drain is under way.
@@ -245,12 +259,14 @@ impl Others {
 
     /// A round without others has ended, with this queue in seconds. Returns whether a drain should show
     /// whose it is.
-    pub(super) fn is_doubtful(&mut self, now: Span, queue: f64, trip: f64, size: f64) -> bool {
-        if queue <= target((trip + queue) / size) {
+    pub(super) fn is_doubtful(&mut self, now: Span, queue: f64, route: Route, size: f64) -> bool {
+        self.has_gone_on = true;
+        let trip = route.trip;
+        if queue <= route.target() {
             let part = ((trip + queue) / FORGOTTEN).min(1.0);
             self.before = size.max(self.before + part * (size - self.before));
         }
-        self.hot = if self.is_hot(queue, trip) { self.hot + 1 } else { 0 };
+        self.hot = if self.is_hot(queue, route) { self.hot + 1 } else { 0 };
         if self.hot < HOT_ROUNDS || size >= self.before || now < self.test_at {
             return false;
         }
@@ -260,8 +276,9 @@ impl Others {
     }
 
     /// The queue is far longer than flows of this law would make it.
-    fn is_hot(&self, queue: f64, trip: f64) -> bool {
-        queue > (HOT * target((trip + queue) / self.before.max(1.0))).min(MAX_HOT / SECOND)
+    fn is_hot(&self, queue: f64, Route { trip, .. }: Route) -> bool {
+        let passes = self.before.max(1.0) / (trip + queue);
+        queue > (HOT * Route { trip, passes, last: passes }.target()).min(MAX_HOT / SECOND)
     }
 }
 
@@ -291,14 +308,15 @@ mod tests {
 
     const TRIP: f64 = 0.05;
     const EACH: f64 = 0.001;
+    const ROUTE: Route = Route { trip: TRIP, passes: 1.0 / EACH, last: 1.0 / EACH };
 
     /// Two rounds of a drain of 100 ms, at the end of which such a delay is the least.
     fn drained(others: &mut Others, least: f64) -> Option<f64> {
         others.delay = 0.1;
         others.begin_drain(TRIP);
-        assert_eq!(others.end_drain_round(10.0, TRIP, EACH), None, "what was sent before");
+        assert_eq!(others.end_drain_round(10.0, ROUTE, EACH), None, "what was sent before");
         others.least = least;
-        match others.end_drain_round(10.0, TRIP, EACH)? {
+        match others.end_drain_round(10.0, ROUTE, EACH)? {
             Found::Others(size) => Some(size),
             Found::Longer(..) => panic!("it is a queue"),
         }
@@ -332,10 +350,10 @@ mod tests {
         let mut size = 100.0;
         while size > 60.0 {
             size -= 2.0;
-            others.is_doubtful(Span::ZERO, 0.004, TRIP, size);
+            others.is_doubtful(Span::ZERO, 0.004, ROUTE, size);
         }
         assert!(others.before > 75.0, "{}", others.before);
-        (0..200).for_each(|_| _ = others.is_doubtful(Span::ZERO, 0.004, TRIP, size));
+        (0..200).for_each(|_| _ = others.is_doubtful(Span::ZERO, 0.004, ROUTE, size));
         assert!(others.before < 65.0, "{}", others.before);
     }
 
@@ -356,9 +374,9 @@ mod tests {
             others.delay = 1.0;
             (0..3).find_map(|_| {
                 others.begin_drain(TRIP);
-                others.end_drain_round(10.0, TRIP, EACH);
+                others.end_drain_round(10.0, ROUTE, EACH);
                 others.least = least;
-                others.end_drain_round(10.0, TRIP, EACH)
+                others.end_drain_round(10.0, ROUTE, EACH)
             })
         };
         assert_eq!(drained(0.4), None);
@@ -374,9 +392,9 @@ mod tests {
             others.delay = 0.03;
             leasts.into_iter().zip([46.0, 20.0, 12.0]).find_map(|(least, size)| {
                 others.begin_drain(TRIP);
-                others.end_drain_round(size, TRIP, EACH);
+                others.end_drain_round(size, ROUTE, EACH);
                 others.least = least;
-                others.end_drain_round(size, TRIP, EACH)
+                others.end_drain_round(size, ROUTE, EACH)
             })
         };
         assert_eq!(found([0.030, 0.031, 0.030]), Some(Found::Longer(0.030, 80.0)));

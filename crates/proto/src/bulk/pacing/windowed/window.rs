@@ -1,12 +1,12 @@
-//! The window: how many datagrams may be in flight.
+//! The window: how many datagrams may be in flight, of the rate that passes.
 //!
-//! In each round it follows the queueing delay toward a [`target`]. When more is lost than usual, it becomes
-//! what got through, and a trial shows whose the losses are ([`Losses`]). Without a queue it grows by a part
-//! of what was acknowledged, which doubles from round to round, but carefully near the window that
-//! overflowed.
+//! It is what passes in a round trip without a queue, a part more as long as it grows, and a short [`queue`]
+//! that keeps the link busy. After a queue or losses it does not grow. When more is lost than the path itself
+//! loses, the rate is cut by the excess where there is a queue; where there is none, the next round is a low
+//! one, which shows whose the losses are ([`Losses`]). docs/decisions/0021-window.md has the whole law.
 //!
-//! A round ends when as many datagrams have a fate as were in flight at its beginning. The invariant: the
-//! window is never below [`MIN_WINDOW`], nor above [`MAX_WINDOW`].
+//! A round ends when as many datagrams have a fate as were in flight at its beginning, and these were sent in
+//! the round before. The invariant: the window is never below [`MIN_WINDOW`], nor above [`MAX_WINDOW`].
 
 #[cfg(test)]
 mod golden;
@@ -17,81 +17,70 @@ use libm::sqrt;
 
 use super::losses::Losses;
 
-/// The queue at which a flow neither grows nor yields, in seconds: this and the larger of two. The first is
-/// that of a flow that sends a datagram a millisecond, and as its root of what one takes (Swift's scaling by
-/// flows): slower flows want more, so that shares become equal. The second keeps slow links busy.
-const MIN_TARGET: f64 = 0.001;
-const TARGET: f64 = 0.006;
-const TARGET_DATAGRAMS: f64 = 4.0;
+/// What a flow keeps in the queue, in datagrams: this times the root of what the path holds, so that shares
+/// become equal and many flows keep little, and not less than this, which keeps slow links busy.
+const QUEUED: f64 = 2.0;
+const MIN_QUEUED: f64 = 4.0;
 
-/// Below this part of the target there is no queue.
-const NO_QUEUE: f64 = 0.5;
+/// There is a queue from this part of what a flow keeps and of [`SLACK`], in seconds: what ticks make.
+const IS_QUEUED: f64 = 0.5;
+const SLACK: f64 = 0.001;
 
-/// And before one was seen it is an eighth of the round trip within these bounds, in seconds: HyStart++ (RFC
-/// 9406).
-const FIRST_QUEUE: (f64, f64) = (0.004, 0.016);
+/// The part of what passes by which the window grows: after a round in which it did not, and at most, before
+/// a queue or losses were seen and after. BBR probes with the last.
+const FIRST_GROWTH: f64 = 1.0 / 16.0;
+const MAX_FIRST_GROWTH: f64 = 1.0;
+const MAX_GROWTH: f64 = 1.0 / 4.0;
 
-/// How far the window goes in a round toward the target; beyond twice of it all the way. It grows toward it
-/// by [`ADDED`] datagrams at most, and shrinks by as many at least for each target that the queue is too
-/// long: that is the same for all flows, and shares become equal (AIMD).
-const GAIN: f64 = 0.5;
-const ADDED: f64 = 4.0;
+/// The pace is faster than the window grows by this part, so that the window is what holds back.
+const PACE: f64 = 1.0 / 16.0;
 
-/// The part of what was acknowledged by which it grows without a queue: at first, and at most, before a
-/// queue was seen and after.
-const MIN_GROWTH: f64 = 1.0 / 16.0;
-const FIRST_GROWTH: f64 = 1.0;
-const MAX_GROWTH: f64 = 1.0 / 2.0;
-
-/// Where the pace holds it back, the pace exceeds the rate that passed by this part at most: BBR's gain when
-/// it probes.
-const MAX_PACE: f64 = 1.0 / 4.0;
-
-/// It grows at [`MIN_GROWTH`] from this part of a window that overflowed.
-const NEAR_FULL: f64 = 0.8;
-
-/// The cut for an excess is to what got through, but not below this part of the window (CUBIC's); a trial is
-/// made with this part of that, so that it is surely less than the path holds.
-const MAX_CUT: f64 = 0.7;
-const TRIAL_PART: f64 = 0.9;
-
-/// A mean queueing delay below this, in seconds, and half of the jitter is that of an empty queue, which
-/// drops nothing.
-const EMPTY: f64 = 0.000_5;
+/// The part of what passes that goes in a low round: surely less than the path holds.
+const LOW: f64 = 0.9;
 
 /// A cut may be taken back for this many rounds: a late datagram is seldom later.
 const LATE_ROUNDS: u32 = 2;
 
-/// An excess above this is believed after [`TRIES`] trials, each at half of the window of the one before.
-const HEAVY: f64 = 0.15;
-const TRIES: u32 = 2;
-
 /// The part of an overflowing queue that may stand afterwards, and by which part of itself it grows again in
 /// a second: by rounds, short paths would overflow several times a second. It was seen if it was longer than
-/// this, in seconds and in datagrams.
+/// [`SLACK`] and this many datagrams.
 const OF_FULL: f64 = 0.5;
 const REGROWTH: f64 = 0.5;
-const MIN_QUEUE: f64 = 0.000_5;
-const MIN_QUEUE_DATAGRAMS: f64 = 2.0;
+const MIN_FULL: f64 = 2.0;
 
-/// By how much delays differ in rounds without a queue is jitter, up to this. Half of it is no queue.
+/// By how much delays differ in rounds without a queue is jitter, up to this in seconds. Half of it is no
+/// queue, and a part of the round trip.
 const ROUNDS: usize = 8;
-const MAX_JITTER: f64 = 0.1;
-
-/// How much more may be in flight than gets through, losses of the path's own not counted, up to a share.
-const OVER: f64 = 1.25;
-const MAX_USUAL: f64 = 0.3;
-
-/// And at most this share is taken for lost behind the bottleneck, when what has passed it is counted.
-const MAX_BEHIND: f64 = 0.5;
+const MAX_JITTER: f64 = 0.2;
 
 /// The least window: what is lost of three datagrams may be all of them. And the most, which is no limit.
 const MIN_WINDOW: f64 = 4.0;
 const MAX_WINDOW: f64 = 1e6;
 
-/// The target for a flow that sends a datagram each `each` seconds.
-pub(super) fn target(each: f64) -> f64 {
-    MIN_TARGET + (TARGET * sqrt(1_000.0 * each)).max(TARGET_DATAGRAMS * each)
+/// The queue that a flow keeps where `holds` datagrams pass in a round trip, in datagrams.
+fn queue(holds: f64) -> f64 {
+    (QUEUED * sqrt(holds)).max(MIN_QUEUED)
+}
+
+/// A path: its round trip without a queue in seconds, and the datagrams that pass in a second, at most and in
+/// the last round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route {
+    pub(super) trip: f64,
+    pub(super) passes: f64,
+    pub(super) last: f64,
+}
+
+impl Route {
+    /// Datagrams that pass in a round trip.
+    pub(super) const fn holds(&self) -> f64 {
+        self.passes * self.trip
+    }
+
+    /// The queue that a flow keeps, in seconds, and what ticks make.
+    pub(super) fn target(&self) -> f64 {
+        SLACK + queue(self.holds()) / self.passes
+    }
 }
 
 /// What became of the datagrams of a round, and what they saw.
@@ -112,29 +101,15 @@ impl Seen {
         Self { acked: 0, lost: 0, runs: 0, queue: f64::INFINITY, spread: 0.0 };
 }
 
-/// A smaller window that shows whose losses are.
-#[derive(Clone, Copy, Debug)]
-struct Trial {
-    /// The window before, and what got through of it.
-    size: f64,
-    passed: f64,
-    excess: f64,
-    tries: u32,
-    /// The queueing delays that losses since have met, in seconds, and how many these are.
-    met: (f64, f64),
-}
-
-/// A window that was cut because of losses: what it was, and for how long that may be taken back.
+/// A rate that was cut because of losses, and for how long that may be taken back.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
-    size: f64,
-    max_queue: f64,
-    had_met_queue: bool,
-    growth: f64,
+    /// The part of the rate that was left, and the queue that might stand before.
+    part: f64,
+    full: f64,
     /// Those losses, and what of them was not lost, but late.
     lost: f64,
     spurious: f64,
-    /// Rounds since, that no trial was of.
     rounds: u32,
 }
 
@@ -143,69 +118,63 @@ struct Cut {
 pub(super) struct Window {
     size: f64,
     growth: f64,
-    /// A queue was seen.
-    has_met_queue: bool,
-    /// The queue that may stand where one was seen to overflow, in seconds, and the window then.
-    max_queue: f64,
+    max_growth: f64,
+    /// The queue that may stand where one was seen to overflow, in seconds.
     full: f64,
     losses: Losses,
-    trial: Option<Trial>,
     cut: Option<Cut>,
     /// How much delays differed in the last rounds, in seconds.
     spreads: [f64; ROUNDS],
-    /// Datagrams in flight at the beginning of the round, and at most since.
+    /// Whether little is sent in this round, was in the last one, and in the one before.
+    low: [bool; 3],
+    /// The part of what passes that goes in a low round.
+    low_part: f64,
+    /// Datagrams in flight at the beginning of the round.
     began_with: u64,
-    most: u64,
-    /// A datagram had to wait for it.
-    was_short: bool,
-    /// What has its fate in this round was sent before the window was cut.
+    /// What has its fate in this round was sent before a cut.
     is_stale: bool,
-    /// What an objective bounds: the growth, and of how many datagrams at least losses are judged.
-    max_growth: Option<f64>,
+    /// Beside a game: of how many datagrams at least losses are judged, and whether little is to be sent.
     min_told: f64,
-    /// There was a queue that was this flow's doing.
+    rests: Option<bool>,
+    /// There was a queue or an excess since that was asked.
     has_yielded: bool,
 }
 
 impl Window {
     /// Begins with so many datagrams for a path that is known, of which some are in flight: what is lost of
     /// those says nothing of it.
-    pub(super) const fn new(size: f64, in_flight: u64, losses: Losses) -> Self {
+    pub(super) const fn new(size: f64, in_flight: u64) -> Self {
         Self {
             size: size.clamp(MIN_WINDOW, MAX_WINDOW),
-            growth: MIN_GROWTH,
-            has_met_queue: false,
-            max_queue: f64::INFINITY,
-            full: 0.0,
-            losses,
-            trial: None,
+            growth: 0.0,
+            max_growth: MAX_FIRST_GROWTH,
+            full: f64::INFINITY,
+            losses: Losses::new(0.0),
             cut: None,
             spreads: [f64::INFINITY; ROUNDS],
+            low: [false; 3],
+            low_part: 1.0,
             began_with: in_flight,
-            most: in_flight,
-            was_short: false,
             is_stale: true,
-            max_growth: None,
             min_told: 0.0,
+            rests: None,
             has_yielded: false,
         }
     }
 
     /// So many of the first datagrams may be lost, and of less than `told` losses say nothing.
     pub(super) const fn bear(&mut self, lost: f64, told: f64) {
-        (self.losses, self.min_told) = (Losses::new(lost, 0.0), told);
+        (self.losses, self.min_told) = (Losses::new(lost), told);
     }
 
-    /// From now on no queue may stand that is longer than this in seconds, and growth is at most this.
-    pub(super) const fn bound(&mut self, max_queue: f64, max_growth: f64) {
-        let max_growth = max_growth.max(MIN_GROWTH);
-        if !self.has_met_queue {
-            self.growth = max_growth;
-        }
-        (self.max_queue, self.has_met_queue, self.max_growth) = (max_queue, true, Some(max_growth));
+    /// From now on no queue may stand that is longer than this in seconds, growth is at most this, and a
+    /// round is low if the flow `rests`.
+    pub(super) const fn bound(&mut self, max_queue: f64, max_growth: f64, rests: bool) {
+        (self.full, self.rests) = (max_queue, Some(rests));
+        self.max_growth = (max_growth - PACE).max(0.0);
     }
 
-    /// Whether the window had to yield to a queue of its own since this was asked.
+    /// Whether the window had to yield to a queue, or to losses, since this was asked.
     pub(super) const fn poll_yielded(&mut self) -> bool {
         core::mem::replace(&mut self.has_yielded, false)
     }
@@ -220,44 +189,35 @@ impl Window {
     }
 
     /// Datagrams have another size: as much is so many times as many.
-    pub(super) fn scale(&mut self, times: f64) {
+    pub(super) const fn scale(&mut self, times: f64) {
         self.set_size(times * self.size);
-        self.full *= times;
-        self.trial =
-            self.trial.map(|it| Trial { size: times * it.size, passed: times * it.passed, ..it });
-        self.cut = self.cut.map(|it| Cut { size: times * it.size, ..it });
     }
 
-    /// The path holds this many datagrams, unless a queue was met.
+    /// The path holds this many datagrams, unless a queue or losses were seen.
     pub(super) fn raise(&mut self, size: f64) {
-        if !self.has_met_queue {
+        if self.max_growth == MAX_FIRST_GROWTH {
             self.set_size(self.size.max(size));
         }
     }
 
-    /// Whether a queue was seen.
-    pub(super) const fn has_met_queue(&self) -> bool {
-        self.has_met_queue
-    }
-
-    /// Whether a smaller window shows whose losses are.
-    pub(super) const fn is_tried(&self) -> bool {
-        self.trial.is_some()
-    }
-
-    /// How much of what passed may be sent: more by as much as the window grows, and surely less in a trial.
+    /// How much of what passes may be sent.
     pub(super) const fn gain(&self) -> f64 {
-        if self.is_tried() { TRIAL_PART } else { 1.0 + self.growth }
+        if self.is_low() { self.low_part } else { 1.0 + PACE + self.growth }
     }
 
-    /// What passed the bottleneck in a round: what is lost behind it did.
-    pub(super) fn passed(&self, seen: &Seen) -> f64 {
-        seen.acked as f64 / (1.0 - self.losses.usual().min(MAX_BEHIND))
+    /// Whether this round is one that shows whose losses are. A flow that rests has a share of its own.
+    const fn is_low(&self) -> bool {
+        self.low[0] && self.rests.is_none()
     }
 
-    /// Whether a datagram had to wait in this round.
-    pub(super) const fn was_short(&self) -> bool {
-        self.was_short
+    /// Whether what had its fate last was sent with all of the window.
+    pub(super) const fn is_all_used(&self) -> bool {
+        !self.low[1]
+    }
+
+    /// The share of losses that are the path's own.
+    pub(super) fn own(&self) -> f64 {
+        self.losses.own()
     }
 
     /// Whether there is room for one more, while only this part of it may be used.
@@ -266,38 +226,37 @@ impl Window {
         (slices as f64) < MIN_WINDOW || (in_flight + 1) as f64 <= part * self.size
     }
 
-    /// A datagram was sent, with which this number is in flight.
-    pub(super) const fn on_sent(&mut self, in_flight: u64, is_full: bool) {
-        if in_flight > self.most {
-            self.most = in_flight;
-        }
-        self.was_short |= is_full;
-    }
-
-    /// A router has marked a datagram: this queue, in seconds, is too long. The window becomes less by this
-    /// part.
+    /// A router has marked a datagram: this queue, in seconds, is too long. What passes, and the window,
+    /// become less by this part.
     pub(super) fn on_mark(&mut self, part: f64, queue: f64) {
-        (self.full, self.growth, self.has_met_queue) = (self.size, MIN_GROWTH, true);
+        self.hold();
         self.has_yielded = true;
-        self.max_queue = self.max_queue.min(OF_FULL * queue.max(MIN_QUEUE));
+        self.full = self.full.min(OF_FULL * queue.max(SLACK));
         self.set_size(self.size * (1.0 - part));
         self.is_stale = true;
     }
 
-    /// A datagram that was taken for lost has arrived. Where the window was cut for such, it is what it was.
-    pub(super) fn on_spurious(&mut self) {
+    /// It does not grow, and from now on only slowly.
+    const fn hold(&mut self) {
+        self.growth = 0.0;
+        self.max_growth = self.max_growth.min(MAX_GROWTH);
+    }
+
+    /// A datagram that was taken for lost has arrived. Where the rate was cut for such, it is what it was:
+    /// returns so many times as much as it is.
+    pub(super) fn on_spurious(&mut self) -> Option<f64> {
         self.losses.on_spurious();
-        let Some(cut) = &mut self.cut else { return };
+        let cut = self.cut.as_mut()?;
         cut.spurious += 1.0;
         if 2.0 * cut.spurious < cut.lost {
-            return;
+            return None;
         }
-        let Cut { size, max_queue, had_met_queue, growth, .. } = *cut;
-        self.set_size(self.size.max(size));
-        (self.full, self.has_met_queue, self.growth) = (0.0, had_met_queue, growth);
-        self.max_queue = self.max_queue.max(max_queue);
+        let Cut { part, full, .. } = *cut;
+        self.set_size(self.size / part);
+        self.full = self.full.max(full);
+        (self.cut, self.low) = (None, [false; 3]);
         self.losses.begin();
-        (self.trial, self.cut) = (None, None);
+        Some(1.0 / part)
     }
 
     /// Whether a round is over in which this number of datagrams had a fate.
@@ -311,7 +270,7 @@ impl Window {
         before < half && half <= now
     }
 
-    /// Whether more than usual is lost in this round; if so, it is counted anew.
+    /// Whether more is lost in this round than the path itself loses; if so, it is counted anew.
     pub(super) fn is_lossy(&mut self, seen: &Seen) -> bool {
         let is_any = self.losses.is_any(seen);
         if is_any {
@@ -321,162 +280,104 @@ impl Window {
     }
 
     /// The next round begins, and this one says nothing.
-    pub(super) const fn begin_round(&mut self, in_flight: u64) {
-        (self.began_with, self.most, self.was_short) = (in_flight, in_flight, false);
+    pub(super) const fn begin_round(&mut self, in_flight: u64, is_low: bool) {
+        self.began_with = in_flight;
+        self.low = [is_low, self.low[0], self.low[1]];
     }
 
-    /// Judges a round over a path that takes `trip` seconds there and back without a queue, and begins the
-    /// next.
-    pub(super) fn judge(&mut self, seen: &Seen, trip: f64, in_flight: u64) {
+    /// Judges a round, and begins the next. Returns the part of what passes that is left.
+    pub(super) fn judge(&mut self, seen: &Seen, mut route: Route, in_flight: u64) -> f64 {
+        self.forget_cut();
         let is_stale = core::mem::take(&mut self.is_stale);
-        let is_trial = self.trial.is_some();
-        if let Some(cut) = self.cut.as_mut().filter(|_| !is_trial) {
-            cut.rounds += 1;
-        }
-        self.cut = self.cut.filter(|cut| cut.rounds <= LATE_ROUNDS);
+        let mut part = 1.0;
+        let mut is_low = self.rests.unwrap_or(false);
         if !is_stale && seen.queue.is_finite() && seen.acked > 0 {
-            let next = self.next(seen, trip);
-            let passed = seen.acked as f64 / (1.0 - self.losses.usual().min(MAX_USUAL));
-            let most = if self.has_met_queue { OVER * passed + MIN_WINDOW } else { MAX_WINDOW };
-            let size = next.min(self.size.max(most));
-            self.set_size(if seen.lost > seen.acked { size.min(most) } else { size });
+            let jitter = self.jitter(seen.spread);
+            route.trip += jitter;
+            (part, is_low) = self.verdict(seen, route, jitter);
+            route.passes *= part;
+            // Of what passes some get lost on the way: surely less than arrives.
+            self.low_part = LOW * (1.0 - self.losses.own()) * (route.last / route.passes).min(1.0);
+            is_low &= self.rests.is_some() || self.low_part * route.holds() >= MIN_WINDOW;
+            self.begin_round(in_flight, is_low);
+            self.set_size(self.wanted(route));
+        } else {
+            self.begin_round(in_flight, is_low);
         }
-        if is_stale && seen.lost > seen.acked {
-            // Far more than the path holds, whoever has sent it.
-            self.set_size(self.size.min(OVER * seen.acked as f64 + MIN_WINDOW));
-        }
-        self.begin_round(in_flight);
+        part
     }
 
-    fn next(&mut self, seen: &Seen, trip: f64) -> f64 {
-        let jitter = self.jitter(seen.spread);
-        let used = self.size.min(self.most as f64).max(1.0);
-        let each = (trip + seen.queue) / used;
-        let wanted = target(each);
-        let target = wanted.min(self.max_queue) + jitter / 2.0;
-        self.max_queue *= 1.0 + REGROWTH * (trip + seen.queue);
-        let max_queue = self.max_queue;
-        let excess = self.losses.excess(seen, self.trial.is_some());
-        let excess = excess.filter(|_| self.losses.recent() >= self.min_told);
-        let is_first = !self.has_met_queue && excess.is_none();
-        let first = if is_first { (trip / 8.0).clamp(FIRST_QUEUE.0, FIRST_QUEUE.1) } else { 0.0 };
-        let is_queued = seen.queue >= first.max(NO_QUEUE * target);
-        match (self.trial, excess) {
-            (Some(trial), _) => self.go_on(trial, seen, trip, is_queued.then_some(target)),
-            (None, Some(excess)) => {
-                let longest = seen.queue + seen.spread - jitter;
-                if longest > MIN_QUEUE.max(MIN_QUEUE_DATAGRAMS * each) {
-                    self.max_queue = OF_FULL * longest;
-                }
-                let is_plain = seen.queue >= NO_QUEUE * (wanted + jitter / 2.0);
-                let size = self.cut(excess, seen, trip, target.min(self.max_queue), is_plain);
-                self.cut = self.cut.map(|cut| Cut { max_queue, ..cut });
-                size
-            }
-            (None, None) if is_queued => self.follow(seen, trip, target),
-            (None, None) => self.grow(seen),
-        }
+    fn forget_cut(&mut self) {
+        self.cut = self.cut.map(|cut| Cut { rounds: cut.rounds + 1, ..cut });
+        self.cut = self.cut.filter(|cut| cut.rounds <= LATE_ROUNDS);
     }
 
-    /// The minimum spread of delays in the last rounds: in one of them the queue did not change.
+    /// Half of the least spread of delays in the last rounds: in one of them the queue did not change.
     fn jitter(&mut self, spread: f64) -> f64 {
         self.spreads.rotate_right(1);
         self.spreads[0] = spread;
-        self.least_spread()
+        self.spreads.iter().copied().fold(MAX_JITTER, f64::min) / 2.0
     }
 
-    fn least_spread(&self) -> f64 {
-        self.spreads.iter().copied().fold(MAX_JITTER, f64::min)
+    /// The window for what passes now.
+    fn wanted(&self, route: Route) -> f64 {
+        let holds = route.holds();
+        if self.is_low() {
+            return self.low_part * holds;
+        }
+        holds * (1.0 + self.growth) + queue(holds).min(self.full * route.passes)
     }
 
-    /// More is lost than usual: the window becomes what got through. With a queue it is plain whose losses
-    /// these are; without one a trial shows it.
-    fn cut(&mut self, excess: f64, seen: &Seen, trip: f64, target: f64, is_plain: bool) -> f64 {
-        let used = self.size.min(self.most as f64);
-        let share = seen.lost as f64 / (seen.acked + seen.lost) as f64 - self.losses.usual();
-        // A window that doubles has overflowed with what was in flight a round before.
-        let began = if self.has_met_queue { used } else { self.began_with as f64 + 1.0 };
-        let filled = used.min(began) * (1.0 - share);
-        let passed = (used * (1.0 - excess)).min(filled.max(MAX_CUT * used));
-        let passed = passed * (trip + target.min(seen.queue)) / (trip + seen.queue);
-        let trial = Trial { size: used, passed, excess, tries: 1, met: (0.0, 0.0) };
-        self.cut = Some(Cut {
-            size: used,
-            max_queue: self.max_queue,
-            had_met_queue: self.has_met_queue,
-            growth: self.growth,
-            lost: self.losses.recent_lost(),
-            spurious: 0.0,
-            rounds: 0,
-        });
-        self.trial = (!is_plain).then_some(trial);
-        (self.has_met_queue, self.growth) = (true, MIN_GROWTH);
-        (self.is_stale, self.full) = (true, used);
-        self.losses.begin();
-        self.has_yielded |= is_plain;
-        if is_plain { passed } else { TRIAL_PART * passed }
-    }
-
-    /// The window in a trial, or after it. A queue is there if it has a target.
-    fn go_on(&mut self, mut trial: Trial, seen: &Seen, trip: f64, queued: Option<f64>) -> f64 {
-        let lost = seen.lost as f64;
-        trial.met = (trial.met.0 + lost * seen.queue, trial.met.1 + lost);
-        self.trial = Some(trial);
-        let Some(is_lossy) = self.losses.goes_on(trial.excess) else {
-            return match queued {
-                Some(target) => self.follow(seen, trip, target).min(self.size),
-                None => self.size,
-            };
-        };
-        self.trial = None;
-        if !is_lossy {
-            self.losses.begin();
+    /// The part of what passes that a round leaves, and whether the next one is low.
+    fn verdict(&mut self, seen: &Seen, route: Route, jitter: f64) -> (f64, bool) {
+        let full = self.full;
+        let is_queued = seen.queue >= IS_QUEUED * route.target().min(full) + jitter;
+        self.full *= 1.0 + REGROWTH * (route.trip + seen.queue);
+        let was_low = self.low[1];
+        // Where no less can be sent than is, each round is a low one.
+        if was_low || self.low_part * route.holds() < MIN_WINDOW {
+            self.losses.on_low(seen, seen.queue + seen.spread / 2.0 <= SLACK + 2.0 * jitter);
+        }
+        let excess = if was_low { None } else { self.losses.excess(seen) };
+        let excess = excess.filter(|_| self.losses.recent() >= self.min_told);
+        let is_low = self.rests.unwrap_or(false);
+        if let Some(excess) = excess {
+            self.hold();
             self.has_yielded = true;
-            return trial.passed;
-        }
-        if trial.met.0 > (EMPTY + self.least_spread() / 2.0) * trial.met.1 {
-            // Others fill the queue.
-            return self.cut(trial.excess, seen, trip, seen.queue, false);
-        }
-        if trial.excess > HEAVY && trial.tries < TRIES {
-            self.trial = Some(Trial { tries: trial.tries + 1, met: (0.0, 0.0), ..trial });
-            self.is_stale = true;
+            self.note_full(seen, route, jitter);
+            if is_queued {
+                return (self.cut(excess, full), is_low);
+            }
             self.losses.begin();
-            return self.size.min(self.most as f64) / 2.0;
+            return (1.0, is_low || !self.low[0] && !was_low);
         }
-        self.losses.learn();
-        self.growth = MIN_GROWTH;
-        trial.size.max(self.size)
+        if is_queued {
+            self.hold();
+            self.has_yielded = true;
+        } else if self.losses.is_any(seen) && !was_low {
+            self.hold();
+        } else if !was_low {
+            self.growth = (2.0 * self.growth).max(FIRST_GROWTH).min(self.max_growth);
+        }
+        (1.0, is_low)
     }
 
-    /// The window that leads the queue to the target.
-    fn follow(&mut self, seen: &Seen, trip: f64, target: f64) -> f64 {
-        (self.has_met_queue, self.has_yielded, self.growth) = (true, true, MIN_GROWTH);
-        self.is_stale = seen.queue > 2.0 * target;
-        let gain = if self.is_stale { 1.0 } else { GAIN };
-        let step = gain * (target - seen.queue) / (trip + seen.queue) * self.size;
-        let step = step.min(ADDED * (1.0 - seen.queue / target));
-        if step > 0.0 && !self.was_short { self.size } else { self.size + step }
+    /// A queue that overflowed may be half as long.
+    fn note_full(&mut self, seen: &Seen, route: Route, jitter: f64) {
+        let longest = seen.queue + seen.spread - 2.0 * jitter;
+        if longest > SLACK.max(MIN_FULL / route.passes) {
+            self.full = OF_FULL * longest;
+        }
     }
 
-    /// The window after a round without a queue.
-    fn grow(&mut self, seen: &Seen) -> f64 {
-        let growth = self.growth;
-        if !self.was_short {
-            // Its pace held it back: the next one finds out more.
-            self.growth = growth.max((2.0 * growth).min(self.max_growth.unwrap_or(MAX_PACE)));
-            return self.size;
-        }
-        let most = if self.has_met_queue { MAX_GROWTH } else { FIRST_GROWTH };
-        let most = self.max_growth.unwrap_or(most);
-        let next = self.size + growth * seen.acked as f64;
-        let near = NEAR_FULL * self.full;
-        if self.size < near && near < next {
-            self.growth = MIN_GROWTH;
-            return near;
-        }
-        let is_near = near <= self.size && self.size < self.full;
-        self.growth = if is_near { MIN_GROWTH } else { (2.0 * growth).min(most) };
-        next
+    /// More is lost than the path itself loses, with a queue: what passes is less by the excess. Before it
+    /// might have been `full` long.
+    fn cut(&mut self, excess: f64, full: f64) -> f64 {
+        let part = 1.0 - excess;
+        let lost = self.losses.recent_lost();
+        self.cut = Some(Cut { part, full, lost, spurious: 0.0, rounds: 0 });
+        self.is_stale = true;
+        self.losses.begin();
+        part
     }
 }
