@@ -11,7 +11,6 @@ use super::super::super::tuning::{FULL_PACKET, trains};
 use super::super::super::units::{Bytes, Rate, Span};
 use super::super::pace::Pace;
 use super::objective::{DURING_PLAY, START};
-use super::window::Seen;
 use super::{MIN_FIRST, SECOND, Windowed};
 use crate::Instant;
 
@@ -42,10 +41,6 @@ pub(super) struct Yielding {
     /// What passed when a queue was seen last, and before a trial.
     found: f64,
     untried: f64,
-    /// Bytes sent and received up to the newest arrival, and to that of the rounds before.
-    pub(super) bytes: [(Bytes, Bytes); 2],
-    /// What part of those arrived in the last round.
-    kept: f64,
     /// Slices of a train that may go at once, and whether one has begun.
     train: usize,
     has_begun: bool,
@@ -57,8 +52,6 @@ impl Yielding {
         rest: Span::ZERO,
         found: 0.0,
         untried: 0.0,
-        bytes: [(Bytes::ZERO, Bytes::ZERO); 2],
-        kept: 1.0,
         train: 0,
         has_begun: false,
     };
@@ -149,24 +142,16 @@ impl Windowed {
         self.window.bound(queue, if rests { 0.0 } else { grown });
     }
 
-    /// Datagrams that passed in a round. Beside a game, of which many are small, as many as their bytes are,
-    /// and most of what is lost has passed until a trial shows otherwise.
-    pub(super) fn passed_in(&mut self, seen: &Seen, packet: Bytes) -> f64 {
-        if !self.gives_way() {
-            return self.window.passed(seen);
-        }
-        let [(sent, received), before] = self.yielding.bytes;
-        self.yielding.bytes[1] = (sent, received);
-        let (sent, received) = (sent - before.0, received - before.1);
-        let passed = sent.min(received / (1.0 - MAX_LOST));
-        self.yielding.kept = if passed > Bytes::ZERO { received / passed } else { 1.0 };
-        passed / packet
-    }
-
     /// How long no more is tried after a queue that was not expected: a try takes some round trips.
     fn first_rest(&self) -> Span {
         let (least, most) = self.objective.rests;
         (self.objective.rested * self.round()).clamp(least, most)
+    }
+
+    /// The share of what was sent that is lost behind the bottleneck, as far as is known: beside a game most
+    /// of what is lost until a trial shows otherwise.
+    pub(super) fn lost_behind(&self) -> f64 {
+        if self.gives_way() { MAX_LOST } else { self.window.usual() }
     }
 
     /// Datagrams a second that pass: of a path that passes nothing one, for more is tried soon.
@@ -185,8 +170,8 @@ impl Windowed {
         match (was_tried, self.window.is_tried()) {
             (false, true) => {
                 self.yielding.untried = self.passed.most();
-                self.passed
-                    .set((self.yielding.kept * self.passed.last()).min(self.yielding.untried));
+                let arrived = self.passed.kept() * self.passed.last();
+                self.passed.set(arrived.min(self.yielding.untried));
             }
             (true, false) => self.passed.set(self.passed.most().max(self.yielding.untried)),
             _ => {}

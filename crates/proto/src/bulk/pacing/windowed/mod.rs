@@ -245,13 +245,12 @@ impl Windowed {
     ) {
         // A receiver may say that it arrived before it was sent, or long after that was heard.
         let way = (now - sample.sent - delay).max(Span(1.0));
-        self.passed.on_arrival(sample.sent, sample.at);
+        self.passed.on_arrival(sample);
         self.mean += WEIGHT * (way - self.mean);
         self.least = self.least.min(way);
         if self.others.on_delay(now, sample.sent, delay, fell) {
             self.begin_drain();
         }
-        self.yielding.bytes[0] = (sample.passed, sample.received);
         let delay = delay / SECOND;
         let lasts = now - self.rounds[0].0;
         if lasts < 0.5 * self.objective.min_round {
@@ -305,8 +304,7 @@ impl Windowed {
         let seen = core::mem::replace(&mut self.seen, Seen::NOTHING);
         let rests = self.yielding.poll_rest(now);
         let is_full = self.window.was_short() && !self.window.is_tried() && !rests;
-        let passed = self.passed_in(&seen, packet);
-        self.passed.end_round(passed, is_full);
+        self.passed.end_round(self.lost_behind(), packet, is_full);
         let (trip, queue, size) = (self.trip(), seen.queue, self.window.size());
         if self.others.is_draining() {
             match self.others.end_drain_round(size, trip, packet / self.known / SECOND) {

@@ -1,23 +1,36 @@
 //! The rate at which the path passed what was sent, in the last rounds: the greatest of them is what a pace
 //! may exceed by a little only. A window alone goes out in bursts that a short queue does not hold.
 //!
-//! A round in which less was sent than might have been says how much passes at least, and no more.
+//! It is counted in the bytes that samples name, not in the fates of datagrams: an ack names sixteen, and a
+//! round may end in its midst. A round in which less was sent than might have been says how much passes at
+//! least, and no more.
 
-use super::super::super::units::Span;
+use super::super::super::samples::Sample;
+use super::super::super::units::{Bytes, Span};
 use super::SECOND;
 
 /// The rounds that count, as in BBR's filter of the bottleneck's rate.
 const ROUNDS: usize = 8;
 
+/// When a datagram was sent and arrived, each by its own clock, and the bytes sent and received up to it.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    sent: Span,
+    at: Span,
+    bytes: Bytes,
+    received: Bytes,
+}
+
 /// Datagrams a second in the last rounds.
 #[derive(Clone, Debug)]
 pub(super) struct Passed {
     rates: [f64; ROUNDS],
-    /// The same in the last round, whatever it says.
+    /// The same in the last round, whatever it says, and what part of that arrived.
     last: f64,
-    /// When the newest datagram was sent and arrived, and the newest of the rounds before.
-    newest: (Span, Span),
-    began: Option<(Span, Span)>,
+    kept: f64,
+    /// The newest arrival, and the newest of the rounds before.
+    newest: Option<Arrival>,
+    began: Option<Arrival>,
 }
 
 impl Passed {
@@ -26,7 +39,8 @@ impl Passed {
         Self {
             rates: [f64::INFINITY; ROUNDS],
             last: f64::INFINITY,
-            newest: (Span(f64::NEG_INFINITY), Span(f64::NEG_INFINITY)),
+            kept: 1.0,
+            newest: None,
             began: None,
         }
     }
@@ -39,6 +53,11 @@ impl Passed {
     /// Datagrams a second in the last round.
     pub(super) const fn last(&self) -> f64 {
         self.last
+    }
+
+    /// What part of that arrived.
+    pub(super) const fn kept(&self) -> f64 {
+        self.kept
     }
 
     /// The path passes this many datagrams a second, and no more.
@@ -56,22 +75,30 @@ impl Passed {
         self.rates = self.rates.map(|rate| rate * times);
     }
 
-    /// A datagram that was sent then has arrived, each by its own clock.
-    pub(super) fn on_arrival(&mut self, sent: Span, at: Span) {
-        self.newest = (self.newest.0.max(sent), self.newest.1.max(at));
+    /// A datagram has arrived.
+    pub(super) fn on_arrival(&mut self, sample: &Sample) {
+        let (sent, at) = self.newest.map_or((sample.sent, sample.at), |it| (it.sent, it.at));
+        self.newest = Some(Arrival {
+            sent: sent.max(sample.sent),
+            at: at.max(sample.at),
+            bytes: sample.passed,
+            received: sample.received,
+        });
     }
 
-    /// A round ends in which this number of datagrams passed. If not `is_full`, more might have. It lasted as
-    /// long as these took to be sent, or to arrive.
-    pub(super) fn end_round(&mut self, datagrams: f64, is_full: bool) {
-        let ((sent, at), began) = (self.newest, self.began.replace(self.newest));
-        let Some((sent_before, at_before)) = began else { return };
-        let lasted = (sent - sent_before).max(at - at_before);
-        if lasted == Span::ZERO {
+    /// A round ends. All that was sent has passed, but at most this share of it was `lost` behind the
+    /// bottleneck; and it took as long as it was sent in, or arrived in. If not `is_full`, more might have.
+    pub(super) fn end_round(&mut self, lost: f64, packet: Bytes, is_full: bool) {
+        let before = core::mem::replace(&mut self.began, self.newest);
+        let (Some(before), Some(newest)) = (before, self.newest) else { return };
+        let received = newest.received - before.received;
+        let passed = (newest.bytes - before.bytes).min(received / (1.0 - lost));
+        let lasted = (newest.sent - before.sent).max(newest.at - before.at);
+        if passed == Bytes::ZERO || lasted == Span::ZERO {
             return;
         }
-        let rate = datagrams / (lasted / SECOND);
-        self.last = rate;
+        let rate = passed / packet / (lasted / SECOND);
+        (self.last, self.kept) = (rate, received / passed);
         if is_full || rate > self.most() {
             self.rates.rotate_right(1);
             self.rates[0] = rate;
@@ -83,17 +110,34 @@ impl Passed {
 mod tests {
     use super::*;
 
-    /// A round of so many datagrams that were sent and arrived in this time; returns what is known.
-    fn round(
+    const PACKET: Bytes = Bytes(1_000.0);
+
+    /// A round in which this number of datagrams was sent and another arrived, each in its time; returns what
+    /// is known.
+    fn lossy_round(
         passed: &mut Passed,
-        datagrams: f64,
+        (sent, arrived): (f64, f64),
         is_full: bool,
         (sent_ms, at_ms): (u16, u16),
     ) -> f64 {
-        let (sent, at) = passed.began.unwrap_or((Span::ZERO, Span::ZERO));
-        passed.on_arrival(sent + Span::from_millis(sent_ms), at + Span::from_millis(at_ms));
-        passed.end_round(datagrams, is_full);
+        let none =
+            Arrival { sent: Span::ZERO, at: Span::ZERO, bytes: Bytes::ZERO, received: Bytes::ZERO };
+        let before = passed.began.unwrap_or(none);
+        passed.on_arrival(&Sample {
+            number: 0,
+            bytes: PACKET,
+            at: before.at + Span::from_millis(at_ms),
+            sent: before.sent + Span::from_millis(sent_ms),
+            delay: Span::ZERO,
+            passed: before.bytes + sent * PACKET,
+            received: before.received + arrived * PACKET,
+        });
+        passed.end_round(0.25, PACKET, is_full);
         passed.most()
+    }
+
+    fn round(passed: &mut Passed, datagrams: f64, is_full: bool, times: (u16, u16)) -> f64 {
+        lossy_round(passed, (datagrams, datagrams), is_full, times)
     }
 
     #[test]
@@ -120,5 +164,19 @@ mod tests {
             round(&mut passed, 20.0, true, (1, 10));
         }
         assert_eq!(passed.most(), 2_000.0);
+    }
+
+    /// A quarter is lost behind the bottleneck for all that is known: it has passed. More was dropped before.
+    #[test]
+    fn what_is_lost_behind_the_bottleneck_has_passed() {
+        let mut passed = Passed::new();
+        for _ in 0..=ROUNDS {
+            lossy_round(&mut passed, (40.0, 30.0), true, (10, 10));
+        }
+        assert_eq!((passed.most(), passed.kept()), (4_000.0, 0.75));
+        for _ in 0..ROUNDS {
+            lossy_round(&mut passed, (40.0, 24.0), true, (10, 10));
+        }
+        assert_eq!((passed.most(), passed.kept()), (3_200.0, 0.75));
     }
 }

@@ -82,7 +82,7 @@ const MAX_JITTER: f64 = 0.1;
 const OVER: f64 = 1.25;
 const MAX_USUAL: f64 = 0.3;
 
-/// And at most this share is taken for lost behind the bottleneck, when what has passed it is counted.
+/// And at most this share is taken for lost behind the bottleneck, when what passes it is counted.
 const MAX_BEHIND: f64 = 0.5;
 
 /// The least window: what is lost of three datagrams may be all of them. And the most, which is no limit.
@@ -250,9 +250,9 @@ impl Window {
         if self.is_tried() { TRIAL_PART } else { 1.0 + self.growth }
     }
 
-    /// What passed the bottleneck in a round: what is lost behind it did.
-    pub(super) fn passed(&self, seen: &Seen) -> f64 {
-        seen.acked as f64 / (1.0 - self.losses.usual().min(MAX_BEHIND))
+    /// The share of datagrams that is lost behind the bottleneck, for all that is known.
+    pub(super) fn usual(&self) -> f64 {
+        self.losses.usual().min(MAX_BEHIND)
     }
 
     /// Whether a datagram had to wait in this round.
