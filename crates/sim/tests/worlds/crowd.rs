@@ -100,7 +100,7 @@ fn a_crowd_finds_out_what_the_uplink_has() {
     for (workers, last) in [(1, 1.6), (4, 4.5)] {
         let found = join(workers, 200_000_000, false, &links);
         println!("{at_rate:.0} ms at that rate");
-        assert!(found.mean() < 1.4 * known.mean(), "{}", found.mean());
+        assert!(found.mean() < 1.5 * known.mean(), "{}", found.mean());
         assert!(found.last() < last * at_rate, "{}", found.last());
         assert!(found.wire < 1.5, "{}", found.wire);
     }
