@@ -53,7 +53,7 @@ fn two_flows_share_behind_a_queue_that_holds_their_target() {
     // Mbit/s, round trip, packets in the queue, the largest ratio of shares, and the largest part dropped.
     let links = [
         (10, 50, 20, 2.2, 0.03),
-        (100, 20, 40, 11.0, 0.06),
+        (100, 20, 40, 8.5, 0.06),
         (10, 50, 8, 40.0, 0.1),
         (10, 50, 5, 60.0, 0.2),
     ];

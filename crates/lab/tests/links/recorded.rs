@@ -74,7 +74,7 @@ const SLOW: Pattern = Pattern {
 fn a_long_transfer_uses_other_links_that_vary() {
     let links = [
         ("LTE", LTE, LTE_UP, 21, [55, 750], [0.8, 2_000.0]),
-        ("EVDO", EVDO, EVDO_UP, 22, [120, 300], [0.76, 10_000.0]),
+        ("EVDO", EVDO, EVDO_UP, 22, [120, 300], [0.76, 9_600.0]),
         ("fast", FAST, LTE_UP, 23, [30, 1_000], [0.5, 250.0]),
         ("slow", SLOW, LTE_UP, 24, [90, 300], [0.7, 450.0]),
     ];

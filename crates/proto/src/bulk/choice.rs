@@ -2,14 +2,13 @@
 //!
 //! First what is known to be missing, then the source slices of each chunk in order. As long as there are
 //! chunks to open what was lost goes again as it is; afterwards a repair slice goes for it, which is of use
-//! whatever is missing by then. Repair slices for those that may still be lost follow the sources of a chunk,
-//! until enough slices are expected to arrive: in the mean while there are chunks to open, and at the end
-//! with a margin for the error of that estimate. The sender then stops: whether more is needed shows only
-//! after a round trip, and slices sent before that would mostly be waste.
+//! whatever is missing by then. At the end come repair slices for those that may still be lost, until enough
+//! slices are expected to arrive, with a margin for the error of that estimate. The sender then stops:
+//! whether more is needed shows only after a round trip, and slices sent before that would mostly be waste.
 //!
 //! Blocks of the same priority are one sequence of chunks, in the order of sending. All that blocks of a
-//! higher priority need goes before those of a lower one, with the margin, because what follows is worth
-//! less.
+//! higher priority need goes before those of a lower one, the whole margin at the full rate, because what
+//! follows is worth less.
 //!
 //! The invariant: a chunk that may lack slices is noted where that shows ([`Chunks::on_landed`] and others),
 //! and between two calls of [`rescan_margins`](Chunks::rescan_margins) chunks only come nearer to having
@@ -27,7 +26,7 @@ use super::chunks::{Chunks, cut_smaller};
 use super::classes::{Class, ClassKey, Searched};
 use super::cut::{Cut, head_bytes};
 use super::loss::LossEstimate;
-use super::tuning::choice::{MARGIN, MAX_STAKE};
+use super::tuning::choice::{MARGIN, MAX_STAKE, TAIL_MARGIN};
 use super::tuning::window::CHUNK;
 use super::units::{Rate, Span};
 use crate::chunk::MAX_CHUNK_BYTES;
@@ -48,10 +47,9 @@ impl Conditions<'_> {
         self.window as u64 * MAX_CHUNK_BYTES as u64
     }
 
-    /// The margin in standard deviations. The larger the relative cost of another round trip, the more it
+    /// A margin in standard deviations. The larger the relative cost of another round trip, the more it
     /// saves.
-    fn margin(&self) -> f64 {
-        let (base, by_stake) = MARGIN;
+    fn margin(&self, (base, by_stake): (f64, f64)) -> f64 {
         let chunk = self.rate.map_or(self.rtt, |rate| CHUNK / rate);
         let stake = (self.rtt / (self.rtt / 2.0 + chunk)).min(MAX_STAKE);
         base + by_stake * stake
@@ -70,13 +68,15 @@ enum From {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     from: From,
+    /// No slice is missing, and this one is for further losses: it is sent at half the rate.
+    pub(super) is_tail: bool,
     /// A source slice that was lost goes again, if there is one, and no repair slice.
     is_exact: bool,
 }
 
 impl Choice {
     const fn of(from: From) -> Self {
-        Self { from, is_exact: false }
+        Self { from, is_tail: false, is_exact: false }
     }
 
     /// Whether it opens a chunk.
@@ -178,11 +178,20 @@ impl Chunks {
                 self.next_of(class.key).filter(|_| open < path.window_bytes()).map(Choice::of)
             })
             .or_else(|| {
-                let sigmas = if has_more && is_lowest { 0.0 } else { path.margin() };
+                let sigmas = path.margin(if is_lowest { MARGIN } else { TAIL_MARGIN });
                 let losses = if has_more { path.loss.measured() } else { path.loss.losses() };
                 self.find(&class.active, &mut searched.short, |chunk| {
                     chunk.is_short(&losses, sigmas)
                 })
+            })
+            .or_else(|| {
+                if has_more {
+                    return None;
+                }
+                let (sigmas, losses) = (path.margin(TAIL_MARGIN), path.loss.losses());
+                let is_short = |chunk: &OpenChunk| chunk.is_short(&losses, sigmas);
+                let choice = self.find(&class.active, &mut searched.short_of_tail, is_short)?;
+                Some(Choice { is_tail: true, ..choice })
             });
         (choice, searched)
     }

@@ -47,11 +47,13 @@ pub(super) struct Searched {
     pub(super) lacking: usize,
     pub(super) unsent: usize,
     pub(super) short: usize,
+    pub(super) short_of_tail: usize,
 }
 
 impl Searched {
     fn each(&mut self, change: impl Fn(&mut usize)) {
-        [&mut self.unsent, &mut self.short].into_iter().for_each(change);
+        let Self { unsent, short, short_of_tail, .. } = self;
+        [unsent, short, short_of_tail].into_iter().for_each(change);
     }
 }
 
@@ -198,7 +200,9 @@ impl Classes {
 
     /// Searches for a margin begin with the first chunk.
     pub(super) fn rescan_margins(&mut self) {
-        self.0.iter_mut().for_each(|class| class.searched.short = 0);
+        for Class { searched, .. } in &mut self.0 {
+            (searched.short, searched.short_of_tail) = (0, 0);
+        }
     }
 
     /// Memory held, in bytes.

@@ -46,6 +46,7 @@ pub(crate) struct PathState {
     pub(super) loss_from: u64,
     /// Those in it of datagrams that were given up.
     pub(super) given_up: usize,
+    pub(super) next_tail: Instant,
     /// The size of the last datagram, and of a full one.
     pub(super) last_bytes: Bytes,
     pub(super) packet: Bytes,
@@ -82,6 +83,7 @@ impl PathState {
             without_rate: 0,
             loss_from: u64::MAX,
             given_up: 0,
+            next_tail: Instant::ZERO,
             last_bytes: FULL_PACKET,
             packet: FULL_PACKET,
             heard_at: now,

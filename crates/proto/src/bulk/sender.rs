@@ -32,7 +32,7 @@ use crate::Instant;
 use crate::time::earliest;
 use crate::transit::{Acked, ArrivalsFrame, ChunkAt, Datagram, Fate, Ledger, Symbol};
 use crate::urgency::Urgency;
-use gate::Gate;
+use gate::{Asking, Gate};
 
 /// Sends the chunks of blocks.
 #[derive(Debug)]
@@ -130,7 +130,8 @@ impl Sender {
         if frame_bytes > room {
             return None;
         }
-        if !self.gate.admits(path, now, ledger, self.silence.is_probing()) {
+        let asking = Asking { is_tail: choice.is_tail, is_probe: self.silence.is_probing() };
+        if !self.gate.admits(path, now, ledger, asking) {
             return None;
         }
         let chosen = self.chunks.take((choice, frame_bytes), ledger, ledger.next_number())?;

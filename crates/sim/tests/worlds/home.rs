@@ -181,7 +181,7 @@ fn a_clock_that_steps_is_no_queue() {
 /// s.
 #[test]
 fn a_path_that_becomes_longer_is_no_queue() {
-    let cells = [(1, 30, 1.43), (1, 100, 1.9), (2, 20, 1.5), (2, 100, 1.5), (10, 100, 1.5)];
+    let cells = [(1, 30, 1.43), (1, 100, 1.9), (2, 20, 1.5), (2, 100, 1.5), (10, 100, 1.35)];
     let mut failed = Vec::new();
     for (players, more_ms, bound) in cells {
         let mut street = Street::new(4 * BYTES);
@@ -227,7 +227,7 @@ fn a_path_that_is_longer_for_good_is_used_with_a_short_queue() {
         let used = (carried(&street.world) - before) as f64 * 8.0 / 100e6;
         let queue_ms = waits[waits.len() * 95 / 100] * 1e3;
         println!("{more_ms} ms longer: {used:.3} of the link, queue {queue_ms:.1} ms at p95");
-        if used < 0.97 || queue_ms > 26.5 {
+        if used < 0.97 || queue_ms > 26.0 {
             failed.push((more_ms, used, queue_ms));
         }
     }

@@ -5,6 +5,7 @@ use crate::copy::edit;
 
 const CHOICE: &str = "crates/proto/src/bulk/choice.rs";
 const FREQUENCY: &str = "crates/proto/src/outgoing/ack_frequency.rs";
+const GATE: &str = "crates/proto/src/bulk/sender/gate.rs";
 const PACING: &str = "crates/proto/src/bulk/pacing/mod.rs";
 const SENDER: &str = "crates/proto/src/bulk/sender.rs";
 const START: &str = "crates/proto/src/bulk/pacing/start.rs";
@@ -117,12 +118,27 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     },
     Mechanism {
         name: "margin",
-        without: "at the end, too, repair covers the mean of losses alone",
+        without: "at the full rate repair covers the mean of losses alone",
         edits: &[edit(
             CHOICE,
-            "let sigmas = if has_more && is_lowest {",
-            "let sigmas = if $off || has_more && is_lowest {",
+            "let sigmas = path.margin(if is_lowest { MARGIN } else { TAIL_MARGIN });",
+            "let margin = path.margin(if is_lowest { MARGIN } else { TAIL_MARGIN });\n                \
+             let sigmas = if $off { 0.0 } else { margin };",
         )],
+    },
+    Mechanism {
+        name: "tail",
+        without: "no further repair follows at half the rate",
+        edits: &[edit(
+            CHOICE,
+            "                if has_more {\n",
+            "                if has_more || $off {\n",
+        )],
+    },
+    Mechanism {
+        name: "tail-rate",
+        without: "the tail goes at the full rate",
+        edits: &[edit(GATE, ".filter(|_| it.is_tail))", ".filter(|_| it.is_tail && !$off))")],
     },
     Mechanism {
         name: "measured-losses",

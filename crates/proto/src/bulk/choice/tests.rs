@@ -38,8 +38,8 @@ fn path(loss: &LossEstimate) -> Conditions<'_> {
     Conditions { loss, rtt: Span::from_millis(50), rate: Some(Rate::from_kbps(10_000)), window: 16 }
 }
 
-/// The next slice, as (block, chunk, symbol). It counts as in flight.
-fn next(chunks: &mut Chunks, loss: &LossEstimate) -> Option<(u32, u32, usize)> {
+/// The next slice, as (block, chunk, symbol, tail). It counts as in flight.
+fn next(chunks: &mut Chunks, loss: &LossEstimate) -> Option<(u32, u32, usize, bool)> {
     let choice = chunks.choose(false, &path(loss));
     assert_eq!(choice, chunks.choose_and_note(false, &path(loss)));
     let choice = choice?;
@@ -58,26 +58,27 @@ fn next(chunks: &mut Chunks, loss: &LossEstimate) -> Option<(u32, u32, usize)> {
         (class.searched, class.lacking) = (searched, lacking);
     }
     chunks.check_invariants();
-    Some((at.block, at.index, symbol.get()))
+    Some((at.block, at.index, symbol.get(), choice.is_tail))
 }
 
-fn all(chunks: &mut Chunks, loss: &LossEstimate) -> Vec<(u32, u32, usize)> {
+fn all(chunks: &mut Chunks, loss: &LossEstimate) -> Vec<(u32, u32, usize, bool)> {
     core::iter::from_fn(|| next(chunks, loss)).collect()
 }
 
 #[test]
 fn source_slices_are_sent_in_order() {
     let chosen = all(&mut block(259), &loss(0));
-    let sources = (0..256).map(|n| (0, 0, n));
-    assert!(chosen.into_iter().eq(sources.chain((0..3).map(|n| (0, 1, n)))));
+    let sources = (0..256).map(|n| (0, 0, n, false));
+    assert!(chosen.into_iter().eq(sources.chain((0..3).map(|n| (0, 1, n, false)))));
 }
 
 #[test]
 fn repair_covers_expected_losses_and_a_margin() {
     let chosen = all(&mut block(256), &loss(10));
-    let repairs = chosen.iter().filter(|(.., symbol)| *symbol >= 256).count();
+    let repairs = chosen.iter().filter(|(_, _, symbol, _)| *symbol >= 256).count();
+    let tails = chosen.iter().filter(|(.., is_tail)| *is_tail).count();
     // 10 % is 29, because repair slices are lost too.
-    assert!((35..75).contains(&repairs), "{repairs}");
+    assert!((35..75).contains(&repairs) && (1..repairs).contains(&tails), "{repairs} {tails}");
 }
 
 /// A link that is idle because a window is small is no reason to send anything.
@@ -89,6 +90,7 @@ fn while_chunks_wait_only_measured_losses_are_replaced() {
     chunks.rescan_margins();
     let chosen = all(&mut chunks, &loss(10));
     assert!((16 * 10..16 * 60).contains(&chosen.len()), "{}", chosen.len());
+    assert!(chosen.iter().all(|(.., is_tail)| !is_tail));
     let chosen = all(&mut block(16 * 256), &assumed);
     assert!(chosen.len() > 16 * 270, "at the end assumed ones are, too");
 }
@@ -102,7 +104,7 @@ fn repair_of_missing_slices_comes_before_unsent_slices() {
     // Nothing of the first chunk is expected to arrive.
     chunks.get_mut(ChunkAt { block: 0, index: 0 }).unwrap().on_given_up();
     chunks.classes.search_anew();
-    assert_eq!(next(&mut chunks, &loss), Some((0, 0, 256)));
+    assert_eq!(next(&mut chunks, &loss), Some((0, 0, 256, false)));
 }
 
 /// While there are chunks to open. Afterwards a repair slice goes, which is of use whatever is missing then.
@@ -118,10 +120,10 @@ fn a_lost_slice_goes_again_as_it_is_but_not_at_the_end() {
     let (mut chunks, loss) = (block(300), loss(0));
     (0..256).for_each(|_| assert!(next(&mut chunks, &loss).is_some()));
     lose(&mut chunks);
-    assert_eq!(next(&mut chunks, &loss), Some((0, 0, 7)));
-    assert_eq!(next(&mut chunks, &loss), Some((0, 1, 0)), "there is no other chunk to open");
+    assert_eq!(next(&mut chunks, &loss), Some((0, 0, 7, false)));
+    assert_eq!(next(&mut chunks, &loss), Some((0, 1, 0, false)), "there is no other chunk to open");
     lose(&mut chunks);
-    assert_eq!(next(&mut chunks, &loss), Some((0, 0, 256)));
+    assert_eq!(next(&mut chunks, &loss), Some((0, 0, 256, false)));
 }
 
 #[test]
@@ -170,7 +172,8 @@ fn a_block_of_higher_priority_goes_first_with_its_margin() {
         },
         &loss,
     );
-    assert_eq!(urgent, alone.len(), "as many as alone");
+    assert_eq!(urgent, alone.len(), "as many as alone, and none at half the rate");
+    assert!(chosen[..urgent].iter().all(|(.., is_tail)| !is_tail));
     let rest: Vec<_> = chosen[urgent..].iter().filter(|chosen| chosen.2 < 256).collect();
     assert!(rest.is_sorted() && rest[0].0 == 0, "equal ones in the order of sending");
     assert!(chosen[urgent..].iter().all(|(block, ..)| *block != 1));
@@ -185,7 +188,7 @@ fn the_window_is_counted_from_the_most_urgent_on() {
     push(&mut chunks, 1, 0, 1);
     assert_eq!(next(&mut chunks, &loss), None);
     push(&mut chunks, 2, 1, 1);
-    assert_eq!(next(&mut chunks, &loss), Some((2, 0, 0)));
+    assert_eq!(next(&mut chunks, &loss), Some((2, 0, 0, false)));
 }
 
 /// A chunk that is lost again and again does not hold the other block.

@@ -9,6 +9,7 @@ use super::super::limit::Limit;
 use super::super::pacing::Link;
 use super::super::path::PathState;
 use super::super::reader::Reader;
+use super::super::tuning::choice::TAIL_RATE;
 use super::super::tuning::{MIN_PACKET, TICK, UPLINK_TIMEOUT, blind, window};
 use super::super::units::{Bytes, Rate, Span};
 use crate::Instant;
@@ -21,6 +22,15 @@ enum Uplink {
     Closed,
     /// A slice could go as soon as it is open.
     Awaited,
+}
+
+/// What asks to go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking {
+    /// It is a slice of the tail.
+    pub(super) is_tail: bool,
+    /// What is in flight was given up after a timeout: slices are probes, and the silence limits them.
+    pub(super) is_probe: bool,
 }
 
 /// What limits the time of a slice, beside the law of its path.
@@ -95,21 +105,26 @@ impl Gate {
         path: &mut PathState,
         now: Instant,
         ledger: &Ledger,
-        is_probe: bool,
+        it: Asking,
     ) -> bool {
-        if !is_probe && self.is_reader_full(path, ledger) {
+        if !it.is_probe && self.is_reader_full(path, ledger) {
             // An ack makes room, or a timeout: no call before that is late.
             self.resume_at = now + TICK;
             self.lateness.set_due(None);
             return false;
         }
-        if let Some(later) = self.opens_at(path, now, is_probe) {
+        if let Some(later) = self.opens_at(path, now, it) {
             self.resume_at = later;
             self.lateness.set_due(Some(later));
             return false;
         }
         if !self.has_uplink(now) {
             return false;
+        }
+        if it.is_tail {
+            let (now, late) = (Span::from(now), self.lateness.get());
+            let paced_at = Span::from(path.next_tail).clamp(now - late, now);
+            path.next_tail = (paced_at + self.tail_gap(path)).instant();
         }
         true
     }
@@ -122,8 +137,9 @@ impl Gate {
         now: Instant,
         is_probe: bool,
     ) -> bool {
+        let it = Asking { is_tail: false, is_probe };
         if now >= self.resume_at
-            && let Some(later) = self.opens_at(path, now, is_probe)
+            && let Some(later) = self.opens_at(path, now, it)
         {
             self.resume_at = later;
         }
@@ -131,29 +147,24 @@ impl Gate {
     }
 
     /// When it may go; `None` if now.
-    fn opens_at(&self, path: &PathState, now: Instant, is_probe: bool) -> Option<Instant> {
+    fn opens_at(&self, path: &PathState, now: Instant, it: Asking) -> Option<Instant> {
         let link = self.link(path);
         let late = link.lateness_at(self.limit.rate());
         self.limit
             .opens_at(now, self.train_over_limit(path), late)
             .or_else(|| self.reader.opens_at(now))
             .or_else(|| path.recalled.and_then(|recalled| recalled.opens_at(now, link.rtt, late)))
-            .or_else(|| self.paced_at(path, now, &link, is_probe))
+            .or_else(|| self.paced_at(path, now, &link, it))
+            .or_else(|| tail_at(path, now).filter(|_| it.is_tail))
     }
 
     /// When the law of this connection alone lets it go; `None` if now, or if that law rests.
-    fn paced_at(
-        &self,
-        path: &PathState,
-        now: Instant,
-        link: &Link,
-        is_probe: bool,
-    ) -> Option<Instant> {
+    fn paced_at(&self, path: &PathState, now: Instant, link: &Link, it: Asking) -> Option<Instant> {
         let is_paced = !self.is_paced_together || path.pacing.is_beside_game();
         if !is_paced {
             return None;
         }
-        if path.pacing.is_full() && !is_probe {
+        if path.pacing.is_full() && !it.is_probe {
             return Some(now + TICK);
         }
         path.pacing.opens_at(now, link)
@@ -245,4 +256,16 @@ impl Gate {
         let (rtt, late) = (path.rtt_span, self.lateness.get());
         Link::new(&path.bottleneck, rtt, packet, path.trains.is_running(), late)
     }
+
+    fn tail_gap(&self, path: &PathState) -> Span {
+        let packet = path.last_bytes.max(MIN_PACKET);
+        path.pacing.rate().map_or(Span::ZERO, |rate| packet / (rate * TAIL_RATE))
+    }
+}
+
+/// When the next slice of the tail may be sent; `None` if now. Without a measured rate the tail is not
+/// slowed.
+fn tail_at(path: &PathState, now: Instant) -> Option<Instant> {
+    path.pacing.rate()?;
+    Some(path.next_tail).filter(|&next| next > now)
 }

@@ -371,4 +371,35 @@ mod tests {
         assert_eq!(lately(200, 0.034, 1), 0.001, "the round before counts, too");
         assert_eq!(lately(300, 0.034, 60), 0.034, "sixty are a queue");
     }
+
+    /// An ack names sixteen datagrams, and a round ends at the first arrival of one: with all sixteen in it, in
+    /// the time of one, a link of a datagram a millisecond was taken for twice as fast.
+    #[test]
+    fn a_round_that_ends_in_the_midst_of_an_ack_shows_no_faster_link() {
+        let (packet, rtt) = (Bytes(1_228.0), Span::from_millis(20));
+        let rate = packet / Span::from_millis(1);
+        let mut law = Windowed::new(Pace::new(rate), rate, rtt, (24, 24), packet);
+        law.passed.set(0.0);
+        for ack in 0..20_u16 {
+            let now = Span::from_millis(16 * (ack + 1)) + rtt;
+            let numbers = 16 * ack..16 * (ack + 1);
+            numbers.clone().for_each(|number| law.on_settled(number.into(), false));
+            law.set_in_flight(24, 24);
+            for number in numbers {
+                let (sent, passed) = (Span::from_millis(number), f64::from(number + 1) * packet);
+                let sample = Sample {
+                    number: number.into(),
+                    bytes: packet,
+                    at: sent + rtt,
+                    sent,
+                    delay: rtt,
+                    passed,
+                    received: passed,
+                };
+                law.on_delay(now, &sample, Span::ZERO, Span::ZERO, packet);
+            }
+        }
+        let most = law.passed.most();
+        assert!((most / 1_000.0 - 1.0).abs() < 1e-9, "{most} a second");
+    }
 }
