@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(lately(300, 0.034, 60), 0.034, "sixty are a queue");
     }
 
-    /// A round ends at the first arrival of an ack. Where acks before it were lost that names the datagrams of
+    /// A round ends at the first arrival of an ack. Where acks before it were lost it names the datagrams of
     /// several: with all of them, in the time up to the first, a link of a datagram a millisecond was taken
     /// for twice as fast.
     #[test]

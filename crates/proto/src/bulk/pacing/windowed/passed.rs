@@ -1,9 +1,9 @@
 //! The rate at which the path passed what was sent, in the last rounds: the greatest of them is what a pace
 //! may exceed by a little only. A window alone goes out in bursts that a short queue does not hold.
 //!
-//! It is counted in the bytes that samples name, not in the fates of datagrams: an ack names sixteen and more,
-//! and a round ends in its midst. A round in which less was sent than might have been says how much passes at
-//! least, and no more.
+//! It is counted in the bytes that samples name, not in the fates of datagrams: an ack names sixteen and
+//! more, and a round ends in its midst. A round in which less was sent than might have been says how much
+//! passes at least, and no more.
 
 use super::super::super::samples::Sample;
 use super::super::super::units::{Bytes, Span};
