@@ -74,7 +74,7 @@
 //!
 //! Each module uses only those after it: `internals`, `server`, `client`, `connection`, `channels`,
 //! `outgoing`, `credentials`, `incoming`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`,
-//! `urgency`, `work`, `block_map`, `fields`,
+//! `work`, `block_map`, `fields`,
 //! `drop_reason`, `stall`. What this wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
@@ -100,7 +100,6 @@ mod outgoing;
 mod platform;
 mod stall;
 mod transit;
-mod urgency;
 mod wire;
 mod work;
 

@@ -3,7 +3,7 @@
 //! `const GAIN: f64 = 0.5;` becomes `fn GAIN() -> f64`, which asks for its scale once, and what uses it calls
 //! it. The code is read as tokens, without types: a name is resolved by the module it is defined in or
 //! imported from. The invariant: what must be known to the compiler (the length of an array, the constant of
-//! a type, and what these are computed from) stays a constant.
+//! a type, and what these are computed from) stays a constant, and so does what other crates use.
 
 mod tokens;
 
@@ -28,6 +28,8 @@ struct Definition {
     name: Name,
     /// It belongs to a module, and not to a type or a function.
     is_item: bool,
+    /// Other crates use it.
+    is_public: bool,
     /// Tokens of the type and of the value.
     of_type: Range<usize>,
     of_value: Range<usize>,
@@ -62,7 +64,8 @@ fn convertible(sources: &[Source<'_>]) -> BTreeSet<Name> {
     let definitions =
         || sources.iter().flat_map(|source| source.definitions.iter().map(move |it| (source, it)));
     let mut left: BTreeSet<Name> = sources.iter().flat_map(Source::lengths).collect();
-    left.extend(definitions().filter(|(s, it)| !s.is_numeric(it)).map(|(_, it)| it.name.clone()));
+    let is_left = |s: &Source<'_>, it: &Definition| it.is_public || !s.is_numeric(it);
+    left.extend(definitions().filter(|(s, it)| is_left(s, it)).map(|(_, it)| it.name.clone()));
     loop {
         let used = definitions().filter(|(_, it)| left.contains(&it.name));
         let used = used.flat_map(|(source, it)| source.used_in(it.of_value.clone()));
@@ -125,6 +128,7 @@ impl<'a> Source<'a> {
         self.definitions.push(Definition {
             name: Name { module, name: name.text.to_owned() },
             is_item,
+            is_public: at > 0 && self.tokens[at - 1].text == "pub",
             of_type: at + 3..at + equals,
             of_value: at + equals + 1..at + end,
             bytes: self.tokens[at].at..self.tokens[at + end].at + 1,
@@ -264,7 +268,7 @@ impl<'a> Source<'a> {
         format!(
             "fn {name}() -> {of_type} {{ static SCALED: std::sync::OnceLock<{of_type}> = \
              std::sync::OnceLock::new(); *SCALED.get_or_init(|| \
-             crate::bulk::ablation::scaled(\"{module}::{name}\", {value})) }}"
+             crate::ablation::scaled(\"{module}::{name}\", {value})) }}"
         )
     }
 }

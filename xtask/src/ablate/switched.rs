@@ -11,26 +11,32 @@ use crate::workspace::Workspace;
 /// no constants of types with constants in them.
 pub(super) const PREPARED: &[Edit] = &[
     edit(
+        "crates/control/src/lib.rs",
+        "extern crate alloc;\n",
+        "extern crate alloc;\nextern crate std;\n\npub mod ablation;\n",
+    ),
+    edit("crates/control/src/lib.rs", "#![no_std]\n", "#![no_std]\n#![allow(warnings)]\n"),
+    edit(
         "crates/proto/src/lib.rs",
         "extern crate alloc;\n",
-        "extern crate alloc;\nextern crate std;\n",
+        "extern crate alloc;\nextern crate std;\n\npub(crate) use haulier_control::ablation;\n",
     ),
     edit("crates/proto/src/lib.rs", "#![no_std]\n", "#![no_std]\n#![allow(warnings)]\n"),
-    edit("crates/proto/src/bulk/mod.rs", "mod block;\n", "pub(crate) mod ablation;\nmod block;\n"),
     edit(
-        "crates/proto/src/bulk/known.rs",
-        "    pub(crate) const NOTHING: Self = Self {",
-        "    pub(crate) fn nothing() -> Self { Self {",
+        "crates/control/src/belief/known.rs",
+        "    pub const NOTHING: Self = Self {",
+        "    pub fn nothing() -> Self { Self {",
     ),
     edit(
-        "crates/proto/src/bulk/known.rs",
+        "crates/control/src/belief/known.rs",
         "        trust: Trust::Own,\n    };",
         "trust: Trust::Own } }",
     ),
 ];
 
 /// Files of which constants are scaled: below the folder, and the other.
-const SCALED: [&str; 2] = ["crates/proto/src/bulk/", "crates/proto/src/outgoing/ack_frequency.rs"];
+const SCALED: [&str; 3] =
+    ["crates/control/src/", "crates/proto/src/bulk/", "crates/proto/src/outgoing/ack_frequency.rs"];
 
 /// Files whose constants are no tuning, and whose functions may be constants: of the wire, of memory, of
 /// units.
@@ -53,7 +59,7 @@ pub(super) fn tree(workspace: &Workspace) -> Result<(Tree, Vec<Name>), String> {
     let mut tree = Tree::read(workspace, "ablate")?;
     PREPARED.iter().try_for_each(|edit| tree.apply(edit))?;
     for mechanism in mechanisms() {
-        let off = format!("crate::bulk::ablation::off(\"{}\")", mechanism.name);
+        let off = format!("crate::ablation::off(\"{}\")", mechanism.name);
         for Edit { path, there, instead } in mechanism.edits {
             let text = tree.text(path)?;
             if text.matches(there).count() != 1 {
@@ -66,8 +72,11 @@ pub(super) fn tree(workspace: &Workspace) -> Result<(Tree, Vec<Name>), String> {
             tree.set(path, text);
         }
     }
-    tree.set("crates/proto/src/bulk/ablation.rs", include_str!("switches.rs").to_owned());
-    let sources = tree.files().filter(|(path, _)| path.starts_with("crates/proto/src/"));
+    tree.set("crates/control/src/ablation.rs", include_str!("switches.rs").to_owned());
+    let is_source = |path: &str| {
+        ["crates/control/src/", "crates/proto/src/"].iter().any(|of| path.starts_with(of))
+    };
+    let sources = tree.files().filter(|(path, _)| is_source(path));
     let sources: Vec<String> = sources.map(|(path, _)| path.to_owned()).collect();
     let mut scaled = Vec::new();
     for path in sources {
@@ -98,7 +107,9 @@ fn is_scaled(path: &str) -> bool {
 fn is_plain(path: &str) -> bool {
     let name = path.trim_end_matches(".rs").rsplit('/').next().unwrap_or_default();
     let of = |part: &&str| path.starts_with(&format!("crates/proto/src/{part}/"));
-    PLAIN.contains(&name) || !["bulk", "outgoing", "connection", "server", "transit"].iter().any(of)
+    let is_control = path.starts_with("crates/control/src/");
+    let parts = ["bulk", "outgoing", "connection", "server", "transit"];
+    PLAIN.contains(&name) || !is_control && !parts.iter().any(of)
 }
 
 /// A source without the tests at its end, which compare with constants.
@@ -110,8 +121,8 @@ fn without_tests(text: &str) -> String {
 /// What stands for the code of which a row tells.
 pub(super) fn code_of(workspace: &Workspace) -> Result<u64, String> {
     let tree = Tree::read(workspace, "ablate")?;
-    let parts =
-        ["core", "proto", "sim", "lab", "haulier"].map(|part| format!("crates/{part}/src/"));
+    let parts = ["core", "control", "proto", "sim", "lab", "haulier"]
+        .map(|part| format!("crates/{part}/src/"));
     let mut hasher = DefaultHasher::new();
     let sources = tree.files().filter(|(path, _)| parts.iter().any(|part| path.starts_with(part)));
     sources.for_each(|source| source.hash(&mut hasher));

@@ -1,5 +1,5 @@
 //! What an ablation switches off or scales, read once from the environment. This file stands in a copy of
-//! `crates/proto` only: `cargo xtask ablate` puts it there.
+//! `crates/control` only: `cargo xtask ablate` puts it there.
 
 use core::time::Duration;
 use std::io::Write as _;
@@ -7,10 +7,10 @@ use std::string::String;
 use std::sync::OnceLock;
 use std::vec::Vec;
 
-use super::units::{Bytes, Rate, Span};
+use crate::units::{Bytes, Rate, Span};
 
 /// Whether a mechanism is switched off.
-pub(crate) fn off(name: &str) -> bool {
+pub fn off(name: &str) -> bool {
     static OFF: OnceLock<Vec<String>> = OnceLock::new();
     OFF.get_or_init(|| words("HAULIER_OFF")).iter().any(|off| off == name)
 }
@@ -33,11 +33,11 @@ fn factor(name: &str) -> f64 {
 }
 
 /// A constant, scaled. Each of the numbers of a pair is one of its own.
-pub(crate) fn scaled<T: Scale>(name: &str, value: T) -> T {
+pub fn scaled<T: Scale>(name: &str, value: T) -> T {
     value.scaled(name)
 }
 
-pub(crate) trait Scale {
+pub trait Scale {
     fn scaled(self, name: &str) -> Self;
 }
 

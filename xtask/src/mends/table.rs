@@ -176,7 +176,7 @@ pub(super) const MENDS: &[Mend] = &[
         what: "a low rate that one client reported holds for all behind its address",
         edits: &[
             edit(
-                "crates/proto/src/bulk/known.rs",
+                "crates/control/src/belief/known.rs",
                 "        if self.rate.is_none_or(|rate| rate <= FIRST_RATE) {\n            \
                  return Self::NOTHING;\n        }\n        \
                  Self { loss: LossEstimate::new(), trust: Trust::Earlier, ..self }",
@@ -195,7 +195,7 @@ pub(super) const MENDS: &[Mend] = &[
         fault: 7,
         what: "a high rate that one client reported is believed of the next",
         edits: &[edit(
-            "crates/proto/src/bulk/known.rs",
+            "crates/control/src/belief/known.rs",
             "Self { loss: LossEstimate::new(), trust: Trust::Earlier, ..self }",
             "Self { loss: LossEstimate::new(), trust: Trust::Own, ..self }",
         )],

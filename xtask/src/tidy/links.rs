@@ -29,7 +29,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Where the files are that a page names.
-const BASES: [&str; 4] = ["", "crates/", "crates/proto/src/", "crates/proto/src/bulk/"];
+const BASES: [&str; 5] =
+    ["", "crates/", "crates/proto/src/", "crates/proto/src/bulk/", "crates/control/src/"];
 
 /// The source files and folders that a page names in code, with their lines.
 fn named_files(file: &File) -> Vec<(usize, String)> {

@@ -20,15 +20,15 @@ mod tests;
 
 use alloc::collections::VecDeque;
 
+use haulier_control::{LossEstimate, Rate, Span};
+
 use super::block::SendBlock;
 use super::chunk::OpenChunk;
 use super::chunks::{Chunks, cut_smaller};
 use super::classes::{Class, ClassKey, Searched};
 use super::cut::{Cut, head_bytes};
-use super::loss::LossEstimate;
 use super::tuning::choice::{MARGIN, MAX_STAKE, TAIL_MARGIN};
 use super::tuning::window::CHUNK;
-use super::units::{Rate, Span};
 use crate::chunk::MAX_CHUNK_BYTES;
 use crate::transit::{ChunkAt, Ledger, Symbol};
 

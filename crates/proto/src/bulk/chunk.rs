@@ -7,11 +7,12 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
+use haulier_control::Losses;
 use libm::sqrt;
 
 use super::cut::Cut;
-use super::loss::Losses;
 use super::repair::{MAX_REPAIR_SLICES, repair_count};
+
 use super::tuning::choice::NO_LOSS;
 use crate::block_map::{ChunkMap, SliceState};
 use crate::chunk::MAX_SLICES;

@@ -2,9 +2,10 @@
 
 use core::time::Duration;
 
+use haulier_control::Urgency;
+
 use super::credit::Credit;
 use super::cut::SliceSize;
-use crate::urgency::Urgency;
 
 /// The settings of a sender.
 #[derive(Clone, Copy, Debug)]

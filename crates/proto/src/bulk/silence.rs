@@ -3,10 +3,11 @@
 
 use core::time::Duration;
 
+use haulier_control::Span;
+
 use super::tuning::silence::{
     AFTER_FIRST, AFTER_LATER, MAX_DOUBLINGS, MAX_WAIT, RTT_QUARTERS, SLACK,
 };
-use super::units::Span;
 use crate::Instant;
 use crate::stall::StallClock;
 

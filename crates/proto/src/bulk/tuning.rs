@@ -1,204 +1,19 @@
-//! Every tuning constant of the sender, with its unit and reason. `docs/SENDER.md` says what they do
-//! together and refers to them by name.
-//!
-//! Most values were found on the grid of links (`haulier bench grid`); those of [`beside_game`] in the
-//! sharing tests. Changing any of them changes the grid's snapshot.
+//! Tuning constants of the choice of slices, of the chunks that may be open, and of silence, with their units
+//! and reasons. Those of the pace are in the crate `haulier-control`.
 
-use super::units::{Bytes, Rate, Span};
-
-mod game;
-mod long;
-pub(super) mod near;
-pub(super) mod upward;
-
-pub(super) use game::beside_game;
-pub(super) use long::{delay, start};
-
-/// The interval at which slices are sent, as a batch.
-pub(super) const TICK: core::time::Duration = core::time::Duration::from_millis(1);
-
-/// The assumed size of a datagram with a slice, UDP and IP included, until one is sent.
-pub(super) const FULL_PACKET: Bytes = Bytes(1_228.0);
-
-/// How long a connection waits for its server's uplink before it asks again. Its server asks it, long before.
-pub(super) const UPLINK_TIMEOUT: core::time::Duration = core::time::Duration::from_secs(1);
+use haulier_control::{Bytes, Span};
 
 /// What a datagram with a slice has besides the frame of it: UDP and IPv4, header and tag.
 pub(super) const SLICE_OVERHEAD: Bytes = Bytes(57.0);
 
-/// The minimum assumed size of a datagram.
-pub(super) const MIN_PACKET: Bytes = Bytes(200.0);
-
-/// The configured maximum rate: `limit.rs`.
-pub(super) mod limit {
-    use super::Span;
-
-    /// How far sending may run ahead of the limit.
-    pub(crate) const AHEAD: Span = Span::from_millis(2);
-}
-
-/// A receiver whose program reads late: `reader.rs`.
-pub(super) mod reader {
-    /// What may be in flight whatever the receiver's buffer holds, in products of bandwidth and delay, the
-    /// wait for an ack included: one keeps the link busy, and a quarter is for jitter.
-    pub(crate) const PATHS: f64 = 1.25;
-
-    /// The same in datagrams: the queue that every link is assumed to have.
-    pub(crate) const MIN_PACKETS: f64 = 16.0;
-
-    /// Datagrams that have to fit the buffer beside what is in flight: the probes of a silence of some
-    /// seconds.
-    pub(crate) const PROBES: f64 = 32.0;
-}
-
-/// A sender that is called late: `lateness.rs`.
-pub(super) mod lateness {
-    use super::Span;
-
-    /// The maximum lateness that is made up for: frames at 20 Hz. More would be a burst that no queue holds.
-    pub(crate) const MAX_LATE: Span = Span::from_millis(50);
-}
-
-/// Pacing while no rate is known: `pacing/blind.rs`.
-pub(super) mod blind {
-    use core::time::Duration;
-
-    use super::{Rate, Span};
-
-    /// The initial rate, for the first 0.6 of a chunk.
-    pub(crate) const FIRST_RATE: Rate = Rate::from_kbps(20_000);
-    pub(crate) const FIRST_SLICES: usize = 154;
-
-    /// The rate after that.
-    pub(crate) const LATER_RATE: Rate = Rate::from_kbps(4_000);
-
-    /// The fraction of the measured reverse-path rate that is used: below 1, because it is relied on for a
-    /// round trip.
-    pub(crate) const HINT_GAIN: f64 = 0.95;
-
-    /// The minimum number of slices before the rate is halved. A single chunk over a queue too short for a
-    /// train is delivered soonest that way.
-    pub(crate) const BELIEVED_SLICES: usize = 256;
-
-    /// After those the rate is halved every this many slices while nothing is heard, and at most so often,
-    /// where no floor is set.
-    pub(crate) const HALVED_AFTER: usize = 128;
-    pub(crate) const MAX_HALVINGS: usize = 10;
-
-    /// Datagrams after which the losses of a guess are judged: of the first flight, of which a client whose
-    /// address is not proven gets 12, and later. If more than this share is lost, it is too much.
-    pub(crate) const FIRST_WINDOW: u32 = 8;
-    pub(crate) const WINDOW: u32 = 16;
-    pub(crate) const FLOODED: f64 = 0.4;
-
-    /// From then on this share is too much, and the least that a window leaves of the rate.
-    pub(crate) const SHARED_LOSS: f64 = 0.1;
-    pub(crate) const MIN_LEFT: f64 = 0.25;
-
-    /// Reductions after which the losses are no run of bad luck, and a rate that a train shows is not
-    /// believed.
-    pub(crate) const SURE_CUTS: u32 = 2;
-
-    /// The growth in a window with fewer losses, in packets a round trip.
-    pub(crate) const GROWTH: f64 = 0.25;
-
-    /// Windows in succession without any loss after which a train looks for the rate again.
-    pub(crate) const CALM: u32 = 4;
-
-    /// Pairs of datagrams sent together that bound the guess, and by how much it may exceed the rate of the
-    /// fastest: jitter has delayed both.
-    pub(crate) const MIN_PAIRS: u32 = 2;
-    pub(crate) const PAIR_GAIN: f64 = 2.0;
-
-    /// Pairs of a train that arrived at once, and the rate that is guessed then until more arrives: the link
-    /// delivers in bunches, or is very fast. Where an address is not proven this is all that is known for a
-    /// round trip; with 100 Mbit/s 1.4 times the bytes are sent at 30 Mbit/s, with 60 it is 1.2.
-    pub(crate) const MIN_AT_ONCE: usize = 8;
-    pub(crate) const AT_ONCE_RATE: Rate = Rate::from_kbps(60_000);
-
-    /// How long a guess waits for them after the first arrival was heard of. A link that takes longer for
-    /// three datagrams has less than half a Mbit/s, and a guess would send it what it takes ten seconds for.
-    pub(crate) const PAIR_WAIT: Duration = Duration::from_millis(60);
-
-    /// The shortest round trip of the handshake with which a link may be so slow: its requests and responses
-    /// take at least 40 ms each on one of 250 kbit/s, and follow each other.
-    pub(crate) const MIN_SLOW_RTT: Span = Span::from_millis(250);
-
-    /// The longest that a train may take at that bound: a longer one is more than any queue has to hold.
-    pub(crate) const MAX_TRAIN: Span = Span::from_millis(500);
-
-    /// How far sending may run ahead of the rate: one tick.
-    pub(crate) const AHEAD: Span = Span::from_millis(1);
-}
-
-/// Trains, sent back to back to measure the rate: `trains.rs`.
-pub(super) mod trains {
-    use super::Bytes;
-
-    /// Packets in a train: they fit a queue of 32 KiB.
-    pub(crate) const PACKETS: usize = 20;
-
-    /// Bytes of a train of packets of 1228 bytes.
-    pub(crate) const BYTES: Bytes = Bytes(20.0 * 1_228.0);
-
-    /// Bytes of a train of large packets, and how many it has at least: fewer give no rate.
-    pub(crate) const MAX_BYTES: Bytes = Bytes(32.0 * 1_024.0);
-    pub(crate) const MIN_PACKETS: usize = super::rate_finder::MIN_TRAIN;
-
-    /// The maximum number of trains of a transfer: the first may be cut short by the amplification limit of
-    /// an address that is not validated.
-    pub(crate) const MAX_TRAINS: u8 = 2;
-}
-
-/// What the path was seen to deliver: `delivered.rs`.
-pub(super) mod delivered {
-    use super::Span;
-
-    /// The shortest time over which bytes are counted: the longest that an honest ack waits. Of a shorter
-    /// one the burst would be measured, not the path.
-    pub(crate) const MIN_TIME: Span = Span::from_millis(10);
-
-    /// Datagrams from one mark to the next: as many as an ack usually has.
-    pub(crate) const MARK_EVERY: u64 = 16;
-
-    /// The maximum number of marks: four times what 16 chunks in flight need. Without one more, less is
-    /// proven.
-    pub(crate) const MAX_MARKS: usize = 1024;
-}
-
-/// A rate of a transfer's own, whatever law sets it: `pacing/pace.rs`.
-pub(super) mod flow {
-    use super::Span;
-
-    /// The queue that a tick makes, and a timer that is a little late.
-    pub(crate) const BACKLOG: Span = Span::from_millis(4);
-
-    /// The acknowledged slices after which a transfer counts as long: those of a chunk.
-    pub(crate) const LONG: usize = 256;
-
-    /// The relative decrease when there is a standing queue. With less, a late flow gets its share late;
-    /// more leaves the link idle.
-    pub(crate) const DECREASE: f64 = 0.1;
-
-    /// The least round trip that a law reckons with: 20 datagrams at 10 Mbit/s.
-    pub(crate) const MIN_ROUND: Span = Span::from_millis(20);
-
-    /// Where datagrams are held up for longer than that, a round lasts so many times as long as they are, and
-    /// has so many arrivals: half as many change the rate by a tenth for nothing.
-    pub(crate) const DISORDERED_ROUND: f64 = 2.0;
-    pub(crate) const DISORDERED_ARRIVALS: usize = 12;
-
-    /// The maximum delay of a tick that is made up for, unless the caller was later.
-    pub(crate) const CATCH_UP: Span = Span::from_millis(4);
-}
-
-/// How much smaller than a full datagram one may be that still counts as full: of 1228 bytes, 1000. Smaller
-/// ones pass the bottleneck faster, so their delays are not compared with those of full ones.
-pub(super) const NEARLY_FULL: Bytes = Bytes(228.0);
+/// Beside a game, the longest that a slice as large as the path carries may take at the transfer's rate.
+/// Longer ones are cut as small as a chunk can be: at 2 Mbit/s one in a datagram of 1500 bytes takes 6 ms,
+/// one of 1024 bytes 4.3, and a game's packet waits for it. Ethernet's are cut from 3.4 Mbit/s on.
+pub(super) const MAX_SLICE: Span = Span::from_millis(5);
 
 /// How many chunks may be open: `sender.rs`.
 pub(super) mod window {
-    use super::{Bytes, Span};
+    use super::Bytes;
 
     /// Chunks that may be open at any rate: 4 MiB, the bytes in flight at 100 Mbit/s and 300 ms.
     pub(crate) const MIN_CHUNKS: usize = 16;
@@ -208,168 +23,23 @@ pub(super) mod window {
     /// that is lost too.
     pub(crate) const ROUND_TRIPS: f64 = 3.0;
 
-    /// Added to the round trip: what a receiver may delay an ack.
-    pub(crate) const ACK_DELAY: Span = Span::from_millis(10);
-
     /// Bytes of a chunk.
     pub(crate) const CHUNK: Bytes = Bytes(262_144.0);
 }
 
-/// One-way delays: `samples.rs`.
-pub(super) mod samples {
-    use super::Span;
-
-    /// Queueing delay, above the base delay, that does not count as a queue.
-    pub(crate) const UNQUEUED: Span = Span::from_millis(2);
-
-    /// After this time the base delay is measured again, if the queue was empty in between: clocks drift,
-    /// and paths change.
-    pub(crate) const BASE_LIFETIME: Span = Span::from_secs(10);
-
-    /// Datagrams that follow each other within [`NEXT`], of which the last was sent at least this long after
-    /// the first, were held up for a bunch: at less than 1 Gbit/s two full ones are further apart in any
-    /// queue, and on faster links no queue of a transfer's own is as long.
-    pub(crate) const HELD_UP: Span = Span::from_millis(2);
-    pub(crate) const NEXT: Span = Span(10.0);
-
-    /// All of a bunch arrive within this time: a system hands over 40 in 80 us.
-    pub(crate) const TOGETHER: Span = Span(200.0);
-
-    /// Maximum number of remembered arrivals.
-    pub(crate) const REMEMBERED: usize = 128;
-}
-
-/// The rate of the bottleneck: `rate_finder.rs`.
-pub(super) mod rate_finder {
-    use super::{Bytes, Rate, Span};
-
-    /// The minimum time a rate is measured over: 0.2 ms of jitter are then a few percent.
-    pub(crate) const WINDOW: Span = Span::from_millis(5);
-
-    /// The minimum arrivals a rate is measured over: 0.2 ms of jitter in two of them is then a small error.
-    pub(crate) const WINDOW_ARRIVALS: usize = 8;
-
-    /// A rate that may be wrong by no more than this part is clear: a longer window would say it later.
-    pub(crate) const CLEAR: f64 = 0.1;
-
-    /// Where arrivals are disordered, the minimum of a train that arrived in order and gives a rate.
-    pub(crate) const MIN_DISORDERED: usize = 4;
-
-    /// A rate that may be wrong by this part or more is provisional: a faster one is tried after each round
-    /// trip in which no queue formed.
-    pub(crate) const PROVISIONAL: f64 = 0.3;
-
-    /// Where no train gave a rate, what arrived of a window is a lower bound of it if that is at least this
-    /// part of what was sent: else others may keep a queue full, and the guess has brakes for that.
-    pub(crate) const SURE: f64 = 0.9;
-
-    /// Packets sent within this time belong to one train.
-    pub(crate) const TRAIN_SPAN: Span = Span(300.0);
-
-    /// The minimum arrival time of a train: a receiver's network card or operating system delivers what
-    /// arrived within some ten microseconds at once. Half a train of 20 is then 1 Gbit/s.
-    pub(crate) const AT_ONCE: Span = Span(100.0);
-
-    /// The minimum arrivals of a train that give a rate.
-    pub(crate) const MIN_TRAIN: usize = 8;
-
-    /// Datagrams with a fate after which the trains of a start have failed if there is no rate: a queue that
-    /// holds few packets drops the rest of them.
-    pub(crate) const TRAINLESS_AFTER: usize = 32;
-
-    /// The minimum arrivals of a train that give a rate then. Of three, jitter would be most of it.
-    pub(crate) const SHORT_TRAIN: usize = 4;
-
-    /// The minimum arrivals of a train that may raise a known rate.
-    pub(crate) const LONG_TRAIN: usize = 14;
-
-    /// The factor above the known rate at which a train may raise it: less is jitter.
-    pub(crate) const TRAIN_ABOVE: f64 = 1.3;
-
-    /// A longer train lowers the rate by this factor at most: others' packets may be between its own.
-    pub(crate) const TRAIN_BELOW: f64 = 0.7;
-
-    /// A faster rate is tried after one of which at least this part was used and arrived: some may be
-    /// late.
-    pub(crate) const USED: f64 = 0.6;
-
-    /// The maximum fraction of a window that counts as lost behind the bottleneck.
-    pub(crate) const MAX_USUAL: f64 = 0.6;
-
-    /// How much smaller than a full one datagrams are on average, where their number matters: of 1228 bytes,
-    /// 1100.
-    pub(crate) const SMALLER: Bytes = Bytes(128.0);
-
-    /// Packets that arrive over a time this many times longer than they were sent in queued at the
-    /// bottleneck.
-    pub(crate) const SQUEEZED: f64 = 1.2;
-
-    /// Queueing delay that shows a queue and not jitter.
-    pub(crate) const QUEUED: Span = Span::from_millis(4);
-
-    /// Weight of a window in the moving average once a transfer is long.
-    pub(crate) const FOLLOWED: f64 = 0.1;
-
-    /// The range of measured rates, in bytes per microsecond: false reports must not lead to extreme values.
-    pub(crate) const RATES: (Rate, Rate) = (Rate(0.000_5), Rate(12_500.0));
-}
-
-/// The queue at the bottleneck: `bottleneck.rs`.
-pub(super) mod bottleneck {
-    use super::Bytes;
-
-    /// The queue that every link is assumed to have: 16 full packets. The smallest ones seen hold 24 KiB,
-    /// and others may use them too.
-    pub(crate) const MIN_QUEUE: Bytes = Bytes(20.0 * 1_024.0);
-
-    /// A late caller needs more of the queue than a punctual one: this many times the queue seen so far is
-    /// tried, until packets are dropped.
-    pub(crate) const TRIED: f64 = 4.0;
-
-    /// The queue seen before any backlog was observed, in full packets.
-    pub(crate) const FIRST_SEEN: f64 = 3.0;
-}
-
 /// Choice of the next slice, and the margin of repair slices: `choice.rs`, `chunk.rs`.
 pub(super) mod choice {
-    /// Margin in standard deviations: sent at the full rate up to `MARGIN`, then at `TAIL_RATE` of it up to
+    /// Margin in standard deviations: sent at the full rate up to `MARGIN`, then as the tail up to
     /// `TAIL_MARGIN`. Each is a base and a part in proportion to the cost of a round trip, `MAX_STAKE` at
     /// most. Found on the grid: a larger margin saves few runs a round trip, and costs every run some
     /// percent of waste.
     pub(crate) const MARGIN: (f64, f64) = (0.6, 1.0);
     pub(crate) const TAIL_MARGIN: (f64, f64) = (1.0, 2.0);
-    pub(crate) const TAIL_RATE: f64 = 0.5;
     pub(crate) const MAX_STAKE: f64 = 1.1;
 
     /// Expected losses of a chunk below which no repair is sent in advance: none is sent on a link that lost
     /// nothing for longer than a chunk.
     pub(crate) const NO_LOSS: f64 = 0.25;
-}
-
-/// The loss estimate: `loss.rs`.
-pub(super) mod loss {
-    /// Weight of the prior in packets: one loss among the first ten moves the estimate without determining
-    /// it.
-    pub(crate) const PRIOR_PACKETS: f64 = 16.0;
-
-    /// Prior loss share: that of a wireless link in a bad hour.
-    pub(crate) const PRIOR_LOSS: f64 = 0.02;
-
-    /// Packets after which earlier ones count half: some chunks, because links change during a game.
-    pub(crate) const MEMORY_PACKETS: f64 = 1_024.0;
-
-    /// The maximum estimate: above it repair cannot be planned, only sent.
-    pub(crate) const MAX_LOSS: f64 = 0.6;
-
-    /// Weight of the prior mean run length, in runs.
-    pub(crate) const PRIOR_RUNS: f64 = 2.0;
-
-    /// Prior mean length of a run of losses: that of wireless links.
-    pub(crate) const PRIOR_RUN: f64 = 4.0;
-
-    /// The maximum ratio of the variance of bursty losses to that of independent ones. A chain with runs of
-    /// 8 has 14, longer runs have more: full coverage would cost more repair than the rare long run.
-    pub(crate) const MAX_INFLATION: f64 = 12.0;
 }
 
 /// Probe timeouts: `silence.rs`.
@@ -388,52 +58,7 @@ pub(super) mod silence {
     /// How many times that doubles without an answer.
     pub(crate) const MAX_DOUBLINGS: u32 = 4;
 
-    /// The maximum number of packets in flight at a timeout that count as lost in the loss estimate: a run
-    /// of losses, and not the end of the path.
-    pub(crate) const MAX_COUNTED_LOST: usize = 16;
-
     /// Slices that may be sent after the first timeout, and after each later one without an answer.
     pub(crate) const AFTER_FIRST: usize = 12;
     pub(crate) const AFTER_LATER: usize = 4;
-
-    /// The initial RTT (RFC 9002, 6.2.2).
-    pub(crate) const FIRST_RTT: Duration = Duration::from_millis(333);
-}
-
-/// The rate measured from copies of a request: `requests.rs`.
-pub(super) mod requests {
-    use super::{Bytes, Rate, Span};
-
-    /// Copies further apart than this are no train: the later one is a retransmission.
-    pub(crate) const TRAIN_GAP: Span = Span::from_millis(100);
-
-    /// The minimum time from first to last copy: in less, the clock was only read once.
-    pub(crate) const MIN_TIME: Span = Span(20.0);
-
-    /// The gaps between copies are those of a link if the longest is at most this many times the shortest.
-    pub(crate) const REGULAR: f64 = 3.0;
-
-    /// Irregular gaps show that the link has more than their rate: as a guess this many times that, up to
-    /// what links have that delay by so much. With 4 and 20 Mbit/s half of a first round trip was lost on
-    /// links of 40; with 12 it is a quarter of the bytes on those of 5 to 12.
-    pub(crate) const IRREGULAR: (f64, Rate) = (8.0, Rate::from_kbps(40_000));
-
-    /// Where so many bytes after the first arrive with it, in three copies, the link delivers in bunches, as
-    /// radio does, or is very fast: a guess. More would be more than 1.3 times the bytes at 30 Mbit/s.
-    pub(crate) const AT_ONCE: (Bytes, Rate) = (Bytes(2_400.0), Rate::from_kbps(32_000));
-
-    /// The range of rates used: 1 to 100 Mbit/s. A higher one would risk a queue to save a millisecond.
-    pub(crate) const RATES: (Rate, Rate) = (Rate::from_kbps(1_000), Rate::from_kbps(100_000));
-}
-
-/// Remembered properties of a path: `known.rs`.
-pub(super) mod known {
-    use core::time::Duration;
-
-    /// How long a measured rate is used in full.
-    pub(crate) const FRESH: Duration = Duration::from_secs(60);
-
-    /// How long half of it is used. Half the rate makes a join a fifth slower if nothing has changed; the
-    /// full rate fills the queue if the path has become slower.
-    pub(crate) const USABLE: Duration = Duration::from_secs(600);
 }

@@ -4,8 +4,9 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;
 
+use haulier_control::Rate;
+
 use super::{ClientConfig, ClientMachine, Credentials};
-use crate::bulk::Rate;
 use crate::connection::{Block, CloseCode, Event};
 use crate::crypto::Secret;
 use crate::server::{ServerConfig, ServerCredentials, ServerEvent, ServerMachine};

@@ -6,6 +6,8 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use haulier_control::{Controller, Rate, Span, Urgency};
+
 use super::config::{ConnectionConfig, LOWEST_MAX_RATE_BPS};
 use super::trace::TraceEvent;
 use super::{
@@ -13,11 +15,11 @@ use super::{
 };
 use crate::Instant;
 use crate::block_map::BlockMap;
-use crate::bulk::{PathState, Sender};
+
+use crate::bulk::Sender;
 use crate::fields::MAX_VARINT;
 use crate::incoming::{Delivery, Here, IncomingBlocks};
 use crate::outgoing::{OutgoingBlocks, OutgoingEvent, PeerLimits, SendBlockError, SendOptions};
-use crate::urgency::Urgency;
 use crate::wire::EndParameters;
 use crate::wire::parameters::REED_SOLOMON;
 
@@ -232,7 +234,7 @@ impl Connection {
     }
 
     /// The chunk sender and what it has measured of the path, while there are blocks.
-    fn sender(&self) -> Option<(&Sender, &PathState)> {
+    fn sender(&self) -> Option<(&Sender, &Controller)> {
         self.outbound.blocks().asked_on(&self.path.blocks)
     }
 
@@ -267,8 +269,8 @@ impl Connection {
             lost: ledger.lost(),
             rtt,
             min_rtt,
-            queue: path.queueing_seconds().map(|queue| queue.min(most)),
-            link_bps: path.link_bps().unwrap_or(0),
+            queue: path.queueing_delay().map(|queue| (queue / Span::from_secs(1)).min(most)),
+            link_bps: path.link_rate().map_or(0, Rate::bps),
         })
     }
 }

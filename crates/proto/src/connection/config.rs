@@ -2,13 +2,14 @@
 
 use core::time::Duration;
 
+use haulier_control::Urgency;
+
 use super::protection::KeyLimits;
 use super::trace::TraceLevel;
 use crate::channels::MAX_CHANNELS;
 use crate::incoming::{Delivery, IncomingConfig, MAX_BLOCKS};
 use crate::outgoing::OutgoingConfig;
 use crate::settings;
-use crate::urgency::Urgency;
 use crate::wire::EndParameters;
 use crate::wire::parameters::REED_SOLOMON;
 

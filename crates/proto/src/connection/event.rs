@@ -4,13 +4,13 @@ use alloc::string::String;
 use core::time::Duration;
 
 use bytes::Bytes;
+use haulier_control::Urgency;
 
 use crate::Sequence;
 use crate::channels::{MessageEvent, SendMessageError};
 use crate::chunk::MAX_CHUNK_BYTES;
 use crate::incoming::IncomingEvent;
 use crate::outgoing::ChunkValue;
-use crate::urgency::Urgency;
 use crate::wire::answer::RefusalCode;
 
 /// Identifies a block in events; from [`Connection::send_block`](super::Connection::send_block).

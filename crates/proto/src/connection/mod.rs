@@ -57,11 +57,11 @@ pub use crate::channels::{Lane, LaneError, Order, Source};
 pub use crate::crypto::Suite;
 pub use crate::incoming::Delivery;
 pub use crate::outgoing::{Block, BlockProgress, BlockTree, ChunkValue, ProvideError, TreeError};
-pub use crate::urgency::Urgency;
 pub use crate::wire::answer::RefusalCode;
 pub use config::{ConfigError, ConnectionConfig};
 pub use error_kind::ErrorKind;
 pub use event::{BlockHandle, BlockNumber, BlockOptions, CloseCode, CloseReason, Event, SendError};
+pub use haulier_control::Urgency;
 pub use source::WantedChunk;
 pub use state::ConnectionState;
 pub(crate) use state::ConnectionTrigger;
@@ -80,9 +80,9 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use bytes::Bytes;
+use haulier_control::Known;
 use zeroize::Zeroizing;
 
-use crate::bulk::Known;
 use crate::channels::MessageSender;
 use crate::crypto::Entropy;
 use crate::debug_as;

@@ -1,11 +1,11 @@
 //! A block to send, and what its application chose for it.
 
 use bytes::Bytes;
+use haulier_control::Urgency;
 
 use super::tree::BlockTree;
 use crate::bulk::tree::Tree;
 use crate::bulk::{BlockRepair, Content};
-use crate::urgency::Urgency;
 
 /// A block and its tree. All of its bytes are here ([`new`](Self::new)), or none are, and connections ask
 /// for them chunk by chunk ([`from_source`](Self::from_source)). The tree, and the repair slices of bytes

@@ -9,6 +9,8 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
+use haulier_control::Urgency;
+
 use super::ack_frequency::AckFrequency;
 use super::announcement::Announcement;
 use super::block::{Block, BlockProgress, SendOptions};
@@ -21,7 +23,6 @@ use crate::bulk::tree::Value;
 use crate::bulk::{Credit, SendBlock, Sender, SenderConfig, SenderStats};
 use crate::stall::max_block_time;
 use crate::time::earliest;
-use crate::urgency::Urgency;
 
 /// Blocks that are announced and not finished at most, whatever the peer accepts [H-4.2a]: so many small ones
 /// arrive in a round trip.

@@ -3,11 +3,11 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
+use haulier_control::{Controller, Known, PathId, RequestTrain, Trust, Urgency};
+
 use super::blocks::OutgoingBlocks;
 use crate::Instant;
-use crate::bulk::{Known, PathState, RequestTrain, Sender, Trust};
-use crate::transit::PathId;
-use crate::urgency::Urgency;
+use crate::bulk::Sender;
 
 /// What was measured of a path for blocks, now or before.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct BlocksPath {
     /// The smoothed round trip.
     rtt: Option<Duration>,
     /// Exists while blocks are sent, so that an idle connection is small.
-    state: Option<Box<PathState>>,
+    state: Option<Box<Controller>>,
 }
 
 impl BlocksPath {
@@ -66,10 +66,10 @@ impl BlocksPath {
 
     /// Blocks are sent from now on. A transfer has at least `min_rate_bps` once it has a rate of its own, and
     /// `from` is the number of its first datagram.
-    pub(super) fn begin(&mut self, now: Instant, from: u64, min_rate_bps: u64) -> &mut PathState {
+    pub(super) fn begin(&mut self, now: Instant, from: u64, min_rate_bps: u64) -> &mut Controller {
         self.end();
         let mut state =
-            PathState::new(now, self.id, from, min_rate_bps, self.known.discounted(now));
+            Controller::new(now, self.id, from, min_rate_bps, self.known.discounted(now));
         self.requests.rate().into_iter().for_each(|rate| state.set_hint(rate));
         self.state.insert(Box::new(state))
     }
@@ -81,8 +81,8 @@ impl BlocksPath {
     }
 
     /// What is measured of it begins anew with number `from`, as if nothing were known.
-    fn begin_anew(&mut self, now: Instant, from: u64, min_rate_bps: u64) -> &mut PathState {
-        self.state.insert(Box::new(PathState::new(
+    fn begin_anew(&mut self, now: Instant, from: u64, min_rate_bps: u64) -> &mut Controller {
+        self.state.insert(Box::new(Controller::new(
             now,
             self.id,
             from,
@@ -98,7 +98,7 @@ impl OutgoingBlocks {
     pub(crate) fn sender_on<'a>(
         &'a mut self,
         path: &'a mut BlocksPath,
-    ) -> Option<(&'a mut Sender, &'a mut PathState)> {
+    ) -> Option<(&'a mut Sender, &'a mut Controller)> {
         Some((self.sender.as_deref_mut()?, path.state.as_deref_mut()?))
     }
 
@@ -107,7 +107,7 @@ impl OutgoingBlocks {
     pub(crate) fn asked_on<'a>(
         &'a self,
         path: &'a BlocksPath,
-    ) -> Option<(&'a Sender, &'a PathState)> {
+    ) -> Option<(&'a Sender, &'a Controller)> {
         Some((self.sender.as_deref()?, path.state.as_deref()?))
     }
 

@@ -7,11 +7,12 @@
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
+use haulier_control::Known;
+
 use super::desk::Desk;
 use super::line::Turn;
 use super::memory::{RequestName, TokenName, TokenUse};
 use super::{ConnectionId, EarlierTokens, TokenAudience};
-use crate::bulk::Known;
 use crate::connection::AddressProof;
 use crate::credentials::TokenClaims;
 use crate::crypto::COOKIE_UNIT_SECONDS;

@@ -13,6 +13,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
+use haulier_control::Known;
+
 use super::admission::{ClientName, Prefix};
 use super::board::Board;
 use super::connection_id::MAX_WORKERS;
@@ -25,7 +27,6 @@ use super::paths::Paths;
 use super::rules::Rules;
 use super::worker::Worker;
 use super::{ConnectionId, ServerConfig, ServerStats};
-use crate::bulk::Known;
 use crate::connection::ConfigError;
 use crate::crypto::{Entropy, ResetKey, Suites};
 use crate::{Instant, Platform, SendBudget, debug_as};

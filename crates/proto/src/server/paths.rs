@@ -9,9 +9,10 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use core::net::IpAddr;
 
+use haulier_control::Known;
+
 use super::admission::ClientName;
 use crate::Instant;
-use crate::bulk::Known;
 
 /// Entries, some 200 bytes each.
 const MAX_ENTRIES: usize = 4096;
@@ -74,7 +75,7 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bulk::{Bytes, Proven, Rate};
+    use haulier_control::{Bytes, Proven, Rate};
 
     fn known(mbit: f64, proven: f64, millis: u64) -> Known {
         Known {

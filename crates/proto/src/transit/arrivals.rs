@@ -13,7 +13,7 @@ use crate::fields::{Fields, put_varint, varint_len};
 use crate::{DropReason, Instant};
 
 /// Arrivals reported beside the newest: with them the frame has some 100 bytes.
-pub(crate) const MAX_EARLIER_ARRIVALS: usize = 31;
+pub(super) const MAX_EARLIER_ARRIVALS: usize = 31;
 
 /// How often an arrival is reported: acks get lost, but hardly four in a row, and on a slow link each would
 /// otherwise be reported in 31 of them.

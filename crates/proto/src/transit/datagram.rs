@@ -6,6 +6,8 @@
 
 use core::num::NonZeroU16;
 
+use haulier_control::PathId;
+
 use super::items::Span;
 use crate::Instant;
 
@@ -47,21 +49,6 @@ impl Symbol {
     pub(crate) const fn index(self) -> (u8, bool) {
         let [index, is_repair] = (self.0.get() - 1).to_le_bytes();
         (index, is_repair > 0)
-    }
-}
-
-/// Which path of a connection a datagram was sent on: the first, the one after a change of address, and so
-/// on. They wrap: no record is left of a path 256 changes of address ago.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PathId(u8);
-
-impl PathId {
-    /// That of the address a handshake was made with.
-    pub(crate) const FIRST: Self = Self(0);
-
-    /// That of the path which takes its place.
-    pub(crate) const fn next(self) -> Self {
-        Self(self.0.wrapping_add(1))
     }
 }
 

@@ -21,6 +21,7 @@
 mod ack_frame;
 mod arrivals;
 mod datagram;
+mod history;
 mod items;
 mod late;
 mod ledger;
@@ -38,10 +39,10 @@ mod verdict;
 mod window;
 
 pub use ack_frame::{AckFrame, AckRanges, EcnCounts};
+pub(crate) use arrivals::Arrivals;
 pub use arrivals::ArrivalsFrame;
-pub(crate) use arrivals::{Arrivals, MAX_EARLIER_ARRIVALS};
 pub use datagram::{ChunkAt, LossReason};
-pub(crate) use datagram::{Datagram, Fate, Outgoing, PathId, Symbol, UDP_IPV4_BYTES};
+pub(crate) use datagram::{Datagram, Fate, Outgoing, Symbol, UDP_IPV4_BYTES};
 pub(crate) use items::Item;
 pub(crate) use ledger::{AckWalk, Acked, KEPT, Ledger, NeverSent};
 pub use number::expand_number;

@@ -7,6 +7,8 @@ mod received;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use haulier_control::PathId;
+
 use super::ledger::{AckWalk, NeverSent};
 use super::window::window_after;
 use super::*;

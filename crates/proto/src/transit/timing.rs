@@ -6,8 +6,9 @@
 
 use core::time::Duration;
 
+use haulier_control::PathId;
+
 use super::MAX_ACK_DELAY;
-use super::datagram::PathId;
 use super::reordering::Reordering;
 use super::verdict::{PACKET_THRESHOLD, Patience};
 use crate::{Instant, RttEstimator};

@@ -62,7 +62,9 @@ pub(super) fn detect(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transit::datagram::{Outgoing, PathId};
+    use haulier_control::PathId;
+
+    use crate::transit::datagram::Outgoing;
     use crate::transit::items::Items;
 
     const fn at(millis: u64) -> Instant {

@@ -3,13 +3,12 @@
 use super::Mechanism;
 use crate::copy::edit;
 
-const BLIND: &str = "crates/proto/src/bulk/pacing/blind.rs";
-const BOTTLENECK: &str = "crates/proto/src/bulk/bottleneck.rs";
-const FINDER: &str = "crates/proto/src/bulk/rate_finder.rs";
-const PATH: &str = "crates/proto/src/bulk/path.rs";
-const PACING: &str = "crates/proto/src/bulk/pacing/mod.rs";
-const SENDER: &str = "crates/proto/src/bulk/sender.rs";
-const TRAINS: &str = "crates/proto/src/bulk/trains.rs";
+const BLIND: &str = "crates/control/src/law/blind.rs";
+const BOTTLENECK: &str = "crates/control/src/belief/bottleneck.rs";
+const FINDER: &str = "crates/control/src/belief/rate_finder.rs";
+const PATH: &str = "crates/control/src/controller.rs";
+const PACING: &str = "crates/control/src/law/mod.rs";
+const TRAINS: &str = "crates/control/src/law/trains.rs";
 
 pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism {
@@ -39,16 +38,16 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "trainless",
         without: "where trains fail, a rate goes on to depend on them",
         edits: &[edit(
-            SENDER,
-            "if is_alone && path.without_rate > TRAINLESS_AFTER",
-            "if !$off && is_alone && path.without_rate > TRAINLESS_AFTER",
+            PATH,
+            "if self.is_alone() && self.without_rate > TRAINLESS_AFTER",
+            "if !$off && self.is_alone() && self.without_rate > TRAINLESS_AFTER",
         )],
     },
     Mechanism {
         name: "pairs",
         without: "no pair of arrivals bounds a guess",
         edits: &[edit(
-            "crates/proto/src/bulk/pacing/pairs.rs",
+            "crates/control/src/law/pairs.rs",
             "if self.count < MIN_PAIRS {",
             "if self.count < MIN_PAIRS || $off {",
         )],
@@ -103,10 +102,10 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "marks",
         without: "ECN's marks change nothing",
         edits: &[edit(
-            SENDER,
-            "        path.pacing.on_congestion_mark(number);",
+            PATH,
+            "        self.pacing.on_congestion_mark(number);",
             "        if $off {\n            return;\n        }\n        \
-             path.pacing.on_congestion_mark(number);",
+             self.pacing.on_congestion_mark(number);",
         )],
     },
     Mechanism {
@@ -166,7 +165,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "envelope",
         without: "disordered arrivals are measured like ordered ones",
         edits: &[edit(
-            "crates/proto/src/bulk/samples.rs",
+            "crates/control/src/belief/samples.rs",
             "        self.is_overtaken() || self.clock - self.bunched_at < BASE_LIFETIME\n",
             "        !$off && (self.is_overtaken() || self.clock - self.bunched_at < BASE_LIFETIME)\n",
         )],
@@ -188,26 +187,15 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         name: "at-once-faster",
         without: "a much higher rate waits for the queue of the lower one",
-        edits: &[
-            edit(
-                SENDER,
-                "            if has_short_ticks || is_beside_game",
-                "            if !$off && (has_short_ticks || is_beside_game",
-            ),
-            edit(
-                SENDER,
-                "known.is_some() && pacing.is_start() {",
-                "known.is_some() && pacing.is_start()) {",
-            ),
-        ],
+        edits: &[edit(PATH, "        has_waited\n", "        has_waited && !$off\n")],
     },
     Mechanism {
         name: "near",
         without: "a short path is like any other",
         edits: &[edit(
-            SENDER,
-            "let is_near = path.rtt_span < NEAR;",
-            "let is_near = path.rtt_span < NEAR && !$off;",
+            PATH,
+            "let is_near = self.rtt_span < NEAR;",
+            "let is_near = self.rtt_span < NEAR && !$off;",
         )],
     },
     Mechanism {
@@ -223,7 +211,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "near-ticks",
         without: "ticks of a short path are as long as any",
         edits: &[edit(
-            "crates/proto/src/bulk/pacing/link.rs",
+            "crates/control/src/law/link.rs",
             "        if self.is_near { tick_through",
             "        if self.is_near && !$off { tick_through",
         )],

@@ -5,10 +5,10 @@ use crate::copy::edit;
 
 const CHOICE: &str = "crates/proto/src/bulk/choice.rs";
 const FREQUENCY: &str = "crates/proto/src/outgoing/ack_frequency.rs";
-const GATE: &str = "crates/proto/src/bulk/sender/gate.rs";
-const PACING: &str = "crates/proto/src/bulk/pacing/mod.rs";
+const GATE: &str = "crates/control/src/pacer/mod.rs";
+const PACING: &str = "crates/control/src/law/mod.rs";
 const SENDER: &str = "crates/proto/src/bulk/sender.rs";
-const START: &str = "crates/proto/src/bulk/pacing/start.rs";
+const START: &str = "crates/control/src/law/start.rs";
 
 pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism {
@@ -83,7 +83,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "catch-up",
         without: "a window makes up for nothing: a datagram goes in each tick",
         edits: &[edit(
-            "crates/proto/src/bulk/pacing/windowed/mod.rs",
+            "crates/control/src/law/windowed/mod.rs",
             "        let pace = self.pace.rate();\n        let most =",
             "        if $off {\n            return Span::ZERO;\n        }\n        \
              let pace = self.pace.rate();\n        let most =",
@@ -93,7 +93,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "lateness",
         without: "nothing is made up for when the caller is late",
         edits: &[edit(
-            "crates/proto/src/bulk/lateness.rs",
+            "crates/control/src/pacer/lateness.rs",
             "        self.late = late.clamp(Span::ZERO, MAX_LATE);",
             "        self.late = if $off { Span::ZERO } else { late.clamp(Span::ZERO, MAX_LATE) };",
         )],
@@ -162,7 +162,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "loss-runs",
         without: "losses count as independent",
         edits: &[edit(
-            "crates/proto/src/bulk/loss.rs",
+            "crates/control/src/belief/loss.rs",
             "        inflation.clamp(1.0, MAX_INFLATION)",
             "        if $off { 1.0 } else { inflation.clamp(1.0, MAX_INFLATION) }",
         )],

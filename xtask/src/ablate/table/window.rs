@@ -3,19 +3,19 @@
 use super::Mechanism;
 use crate::copy::edit;
 
-const LOSSES: &str = "crates/proto/src/bulk/pacing/windowed/losses.rs";
-const OTHERS: &str = "crates/proto/src/bulk/pacing/windowed/others.rs";
-const WINDOW: &str = "crates/proto/src/bulk/pacing/windowed/window.rs";
-const WINDOWED: &str = "crates/proto/src/bulk/pacing/windowed/mod.rs";
+const LOSSES: &str = "crates/control/src/law/windowed/losses.rs";
+const OTHERS: &str = "crates/control/src/law/windowed/others.rs";
+const WINDOW: &str = "crates/control/src/law/windowed/window.rs";
+const WINDOWED: &str = "crates/control/src/law/windowed/mod.rs";
 
 pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         name: "disorder-long",
         without: "where datagrams overtake each other a start is as long as elsewhere",
         edits: &[edit(
-            "crates/proto/src/bulk/sender.rs",
-            "path.acked > if is_disordered {",
-            "path.acked > if is_disordered && !$off {",
+            "crates/control/src/controller.rs",
+            "self.acked > if is_disordered {",
+            "self.acked > if is_disordered && !$off {",
         )],
     },
     Mechanism {

@@ -3,17 +3,15 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use haulier_control::{Known, PathId, Rate, Urgency};
 use proptest::prelude::*;
 
 use super::super::chunk::OpenChunk;
 use super::super::credit::Credit;
 use super::super::cut::SliceSize;
-use super::super::known::Known;
-use super::super::units::Rate;
 use super::*;
 use crate::bulk::{NewBlock, SenderConfig};
-use crate::transit::{AckFrame, ArrivalsFrame, ChunkAt, KEPT, Outgoing, PathId, Timing};
-use crate::urgency::Urgency;
+use crate::transit::{AckFrame, ArrivalsFrame, ChunkAt, KEPT, Outgoing, Timing};
 
 const CONFIG: SenderConfig = SenderConfig {
     urgency: Urgency::LoadScreen,
@@ -64,7 +62,7 @@ struct Line {
     sender: Sender,
     ledger: Ledger,
     timing: Timing,
-    path: PathState,
+    path: Controller,
     blocks: u32,
     acked: Vec<u64>,
 }
@@ -74,7 +72,7 @@ impl Line {
         let known = Known { rate: known.map(Rate::from_kbps), ..Known::NOTHING };
         let now = Instant::from_millis(1);
         let id = PathId::FIRST;
-        let mut path = PathState::new(now, id, 0, CONFIG.min_rate_bps, known);
+        let mut path = Controller::new(now, id, 0, CONFIG.min_rate_bps, known);
         let mut sender = Sender::new(now, CONFIG, &mut path);
         sender.set_rtt(&mut path, Duration::from_millis(40));
         let (clock, ledger) = (Instant::from_millis(70_000), Ledger::new());

@@ -3,16 +3,15 @@
 
 use core::time::Duration;
 
+use haulier_control::{Bytes, Controller, FULL_PACKET, Rate, Urgency};
+
 use super::super::block::{NewBlock, SendBlock};
 use super::super::credit::Credit;
 use super::super::cut::SliceSize;
-use super::super::path::PathState;
-use super::super::tuning::{FULL_PACKET, SLICE_OVERHEAD, beside_game};
-use super::super::units::{Bytes, Rate};
+use super::super::tuning::{MAX_SLICE, SLICE_OVERHEAD};
 use super::Sender;
 use crate::Instant;
 use crate::transit::{ChunkAt, Symbol};
-use crate::urgency::Urgency;
 
 /// How long a receiver says that it lacks slices that it had acknowledged before they are sent again: what it
 /// said before may be on the way for so long (STANDARD-1, 4.2.3).
@@ -31,7 +30,7 @@ impl Sender {
     }
 
     /// From now on it is asked with this path. What is open keeps its cut.
-    pub(crate) fn begin_path(&mut self, path: &mut PathState) {
+    pub(crate) fn begin_path(&mut self, path: &mut Controller) {
         path.set_packet(self.packet);
         self.chunks.rescan_margins();
     }
@@ -39,7 +38,7 @@ impl Sender {
     /// Bytes that a slice frame may have: what the path carries, less the header of a datagram and its tag.
     /// Chunks that are open keep their cut; those of which slices do not fit any more wait for
     /// [`on_black_hole`](Self::on_black_hole).
-    pub(crate) fn set_slice_room(&mut self, path: &mut PathState, room: usize) {
+    pub(crate) fn set_slice_room(&mut self, path: &mut Controller, room: usize) {
         self.chunks.cutting.room = room;
         if !self.chunks.has_open() || self.path_packet() < self.packet {
             self.follow_cut(path);
@@ -53,9 +52,9 @@ impl Sender {
 
     /// The chunk that is opened now, and the next ones, are cut small if a slice as large as the path carries
     /// would keep a game's packet waiting, as far as is known.
-    pub(super) fn cut_for_game(&mut self, path: &mut PathState) {
-        let rate = path.pacing.rate();
-        let is_long = |rate| self.path_packet() / rate > beside_game::MAX_SLICE;
+    pub(super) fn cut_for_game(&mut self, path: &mut Controller) {
+        let rate = path.pace();
+        let is_long = |rate| self.path_packet() / rate > MAX_SLICE;
         self.chunks.cutting.is_fine =
             self.config.urgency == Urgency::DuringPlay && rate.is_none_or(is_long);
         self.follow_cut(path);
@@ -63,7 +62,7 @@ impl Sender {
 
     /// What is counted in full datagrams follows how chunks are cut, and not what the path is found to carry:
     /// those that are open keep their cut. A law that waits for larger datagrams than are sent hears nothing.
-    fn follow_cut(&mut self, path: &mut PathState) {
+    fn follow_cut(&mut self, path: &mut Controller) {
         let is_fine = self.chunks.cutting.is_fine;
         self.packet = if is_fine { FULL_PACKET } else { self.path_packet() };
         path.set_packet(self.packet);
@@ -80,7 +79,7 @@ impl Sender {
     /// wait for it, and its answer may take so much longer.
     pub(crate) fn set_lateness(&mut self, lateness: Duration) {
         let floor = Rate::from_bps(self.config.min_rate_bps);
-        self.gate.set_reader_lateness(lateness.into(), floor);
+        self.pacer.set_reader_lateness(lateness.into(), floor);
         self.silence.set_lateness(lateness);
     }
 
@@ -89,13 +88,13 @@ impl Sender {
         self.silence.set_ack_delay(later);
     }
 
-    pub(crate) fn set_rtt(&mut self, path: &mut PathState, rtt: Duration) {
+    pub(crate) fn set_rtt(&mut self, path: &mut Controller, rtt: Duration) {
         path.set_rtt(rtt);
         self.chunks.rescan_margins();
     }
 
     pub(crate) fn set_max_rate_bps(&mut self, max_rate_bps: u64) {
-        self.gate.set_limit(max_rate_bps);
+        self.pacer.set_limit(max_rate_bps);
     }
 
     #[cfg(test)]
@@ -113,7 +112,7 @@ impl Sender {
             self.silence.begin(now);
         }
         self.after_program(now, |sender| sender.chunks.push(block));
-        self.gate.on_input(now);
+        self.pacer.on_input(now);
     }
 
     /// Nothing more is sent of a block: all of it is done, or it is given up.
@@ -183,7 +182,7 @@ impl Sender {
     /// size. Those that were never sent are passed over.
     pub(crate) fn on_slices_here(
         &mut self,
-        path: &PathState,
+        path: &Controller,
         now: Instant,
         at: ChunkAt,
         size: SliceSize,
@@ -199,7 +198,7 @@ impl Sender {
                 is_news |= self.chunks.on_received(at, u64::MAX, symbol);
             }
         }
-        let patience = START_OVER_RTTS * path.rtt + START_OVER;
+        let patience = START_OVER_RTTS * path.rtt() + START_OVER;
         if self.chunks.on_lacking(now, at, map, patience) {
             self.chunks.rescan_margins();
         }
@@ -208,7 +207,7 @@ impl Sender {
 
     /// Opens or closes the server's uplink to this connection.
     pub(crate) fn set_uplink_open(&mut self, now: Instant, is_open: bool) {
-        if self.gate.set_uplink_open(now, is_open) {
+        if self.pacer.set_uplink_open(now, is_open) {
             // Nobody could make progress meanwhile.
             self.silence.on_progress(now);
         }
@@ -216,12 +215,12 @@ impl Sender {
 
     /// Whether a slice could go as soon as the server's uplink is open.
     pub(crate) const fn awaits_uplink(&self) -> bool {
-        self.gate.awaits_uplink()
+        self.pacer.awaits_uplink()
     }
 
     /// Sets whether the server paces the connections to this address together.
     pub(crate) const fn set_paced_together(&mut self, is_paced: bool) {
-        self.gate.set_paced_together(is_paced);
+        self.pacer.set_paced_together(is_paced);
     }
 
     /// Something was heard from the peer, whatever it was.
@@ -238,7 +237,7 @@ impl Sender {
     pub(super) fn end_pause(&mut self, now: Instant) {
         self.silence.on_feedback(now);
         self.silence.on_progress(now);
-        self.gate.on_input(now);
+        self.pacer.on_input(now);
     }
 
     /// The peer reported what it has.
@@ -248,6 +247,6 @@ impl Sender {
             self.silence.on_progress(now);
             self.chunks.rescan_margins();
         }
-        self.gate.on_input(now);
+        self.pacer.on_input(now);
     }
 }

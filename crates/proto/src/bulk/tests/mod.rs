@@ -1,14 +1,16 @@
 //! Unit tests of the bulk sender and receiver.
 
-mod bottleneck;
 mod sender;
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use haulier_control::{Controller, Known, PathId};
+
 use crate::Instant;
-use crate::bulk::{Known, PathState, Sender, SenderConfig};
-use crate::transit::{AckFrame, ChunkAt, KEPT, Ledger, Outgoing, PathId, Symbol, Timing};
+
+use crate::bulk::{Sender, SenderConfig};
+use crate::transit::{AckFrame, ChunkAt, KEPT, Ledger, Outgoing, Symbol, Timing};
 
 const fn micros(micros: u64) -> Instant {
     Instant::from_nanos(micros * 1000)
@@ -23,32 +25,18 @@ fn chunk_of(bytes: usize) -> Vec<u8> {
     (0..bytes as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-/// A datagram without a slice is sent.
-fn send(ledger: &mut Ledger, now: Instant) {
-    let outgoing = Outgoing::without_slice(ledger.next_number());
-    ledger.on_sent(now, &mut Timing::new(PathId::FIRST), outgoing);
-}
-
-/// An ack arrives, of which only the ledger hears.
-fn handle_ack(ledger: &mut Ledger, now: Instant, ack: &AckFrame) {
-    let mut timing = Timing::new(PathId::FIRST);
-    let mut walk = ledger.begin_ack(ack).unwrap();
-    while ledger.poll_acked(now, &mut timing, &mut walk).is_some() {}
-    ledger.end_ack(&mut timing, &walk);
-}
-
 /// A sender with its ledger, and the path that it sends on.
 struct Sending {
     sender: Sender,
     ledger: Ledger,
     timing: Timing,
-    path: PathState,
+    path: Controller,
 }
 
 impl Sending {
     fn new(config: SenderConfig, known: Known) -> Self {
         let id = PathId::FIRST;
-        let mut path = PathState::new(micros(0), id, 0, config.min_rate_bps, known);
+        let mut path = Controller::new(micros(0), id, 0, config.min_rate_bps, known);
         let sender = Sender::new(micros(0), config, &mut path);
         Self { sender, ledger: Ledger::new(), timing: Timing::new(id), path }
     }
@@ -56,7 +44,7 @@ impl Sending {
     /// The path is another one from now on, or what is measured of this one begins anew.
     fn measure_anew(&mut self, now: Instant, id: PathId) {
         let from = self.ledger.next_number();
-        self.path = PathState::new(now, id, from, 0, Known::NOTHING);
+        self.path = Controller::new(now, id, from, 0, Known::NOTHING);
         self.timing = Timing::new(id);
         self.sender.set_rtt(&mut self.path, ms(40));
         self.sender.begin_path(&mut self.path);

@@ -2,11 +2,13 @@
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use haulier_control::{Known, PathId, Rate, Urgency};
+
 use super::*;
 use crate::bulk::cut::SliceSize;
-use crate::bulk::{Credit, Known, NewBlock, Rate, SenderConfig};
-use crate::transit::{Arrivals, ChunkAt, PathId, ReceivedDatagrams, Symbol};
-use crate::urgency::Urgency;
+
+use crate::bulk::{Credit, NewBlock, SenderConfig};
+use crate::transit::{Arrivals, ChunkAt, ReceivedDatagrams, Symbol};
 
 const CONFIG: SenderConfig = SenderConfig {
     urgency: Urgency::LoadScreen,
@@ -287,7 +289,7 @@ fn trains_that_are_lost_are_given_up_as_soon_as_that_is_known() {
     let mut link = Link::new(4);
     link.sending.path.set_hint(Rate::from_kbps(2_000));
     link.run(98, |number| (5..40).contains(&number));
-    assert!(link.sending.path.acked < 32, "{}", link.sending.path.acked);
+    assert!(link.sending.ledger.acked() < 32, "{}", link.sending.ledger.acked());
     let rate = link.sending.path.known().rate.expect("that of five arrivals");
     assert!((1.0..1.6).contains(&rate.0), "{rate:?}");
 }
@@ -301,14 +303,14 @@ fn a_full_datagram_is_as_large_as_chunks_are_cut() {
     link.run(60, |_| false);
     let Sending { sender, path, .. } = &mut link.sending;
     sender.set_slice_room(path, 1_443);
-    let small = path.packet;
+    let small = path.packet();
     link.run(50, |_| false);
-    assert_eq!(link.sending.path.packet, small, "no chunk is cut anew");
+    assert_eq!(link.sending.path.packet(), small, "no chunk is cut anew");
     link.run(400, |_| false);
-    assert!(link.sending.path.packet > small, "the next ones are cut larger");
+    assert!(link.sending.path.packet() > small, "the next ones are cut larger");
     let Sending { sender, path, .. } = &mut link.sending;
     sender.set_slice_room(path, CONFIG.slice_room);
-    assert_eq!(path.packet, small, "what is too large is not sent any more");
+    assert_eq!(path.packet(), small, "what is too large is not sent any more");
 }
 
 /// Beside a game no slice takes longer than 5 ms at the rate that is known, if it can be cut smaller: at

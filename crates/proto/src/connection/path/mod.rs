@@ -12,13 +12,16 @@ mod validation;
 use alloc::boxed::Box;
 use core::time::Duration;
 
+use haulier_control::PathId;
+
 use super::ecn::{AckedMarks, EcnMarking};
 use super::message_pace::{KnownPath, MessagePace};
 use super::mtu::{Mtu, Settled};
 use super::recovery::ItemFate;
 use crate::crypto::TAG_BYTES;
 use crate::outgoing::BlocksPath;
-use crate::transit::{Datagram, PathId, SentPart, Timing};
+
+use crate::transit::{Datagram, SentPart, Timing};
 use crate::wire::MAX_DATAGRAM_BYTES;
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::{FourTuple, Instant};

@@ -5,18 +5,19 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use haulier_control::{Controller, PathId, Urgency};
+
 use super::ack_frequency::Wanted;
 use super::feedback::Contradiction;
 use super::*;
 use crate::Instant;
 use crate::bulk::cut::{Cut, SliceSize, chunk_bytes, chunk_count};
 use crate::bulk::tree::Value;
-use crate::bulk::{PathState, Sender};
+
+use crate::bulk::Sender;
 use crate::transit::{
-    Arrivals, ChunkAt, Datagram, Item, KEPT, Ledger, Outgoing, PathId, ReceivedDatagrams, Symbol,
-    Timing,
+    Arrivals, ChunkAt, Datagram, Item, KEPT, Ledger, Outgoing, ReceivedDatagrams, Symbol, Timing,
 };
-use crate::urgency::Urgency;
 use crate::wire::frames::{
     ChunksHereFrame, ProgressEntry, ProgressFrame, SliceFrame, SlicesHereFrame,
 };
@@ -82,7 +83,7 @@ impl Sending {
         self.blocks.send(now, &mut self.path, block, options, next_number)
     }
 
-    fn sending(&mut self) -> Option<(&mut Sender, &mut PathState)> {
+    fn sending(&mut self) -> Option<(&mut Sender, &mut Controller)> {
         self.blocks.sender_on(&mut self.path)
     }
 

@@ -3,6 +3,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use haulier_control::PathId;
+
 use super::*;
 use crate::transit::items::MIN_ROOM;
 

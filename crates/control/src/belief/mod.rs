@@ -1,0 +1,15 @@
+//! What is known of a path: the rate of its bottleneck and how that is known, the delay without a queue, what
+//! is lost, and what was delivered for sure.
+
+pub(crate) mod bottleneck;
+pub(crate) mod delivered;
+mod envelope;
+pub(crate) mod known;
+pub(crate) mod loss;
+mod rate_finder;
+pub(crate) mod requests;
+pub(crate) mod samples;
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers of a test")]
+mod tests;
+mod upward;

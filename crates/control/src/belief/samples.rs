@@ -1,0 +1,295 @@
+//! Samples of single datagrams from reported arrival times: the one-way delay of each, and the bytes sent
+//! and received up to it.
+
+use alloc::vec::Vec;
+
+use crate::history::{History, Sent};
+use crate::tuning::samples::{BASE_LIFETIME, HELD_UP, NEXT, REMEMBERED, UNQUEUED};
+use crate::units::{Bytes, Span};
+
+/// Arrivals that a report names at most.
+pub const MAX_ARRIVALS: usize = 32;
+
+/// Before the first time.
+const NEVER: Span = Span(f64::NEG_INFINITY);
+
+/// A datagram whose arrival was reported.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) number: u64,
+    pub(crate) bytes: Bytes,
+    /// When it arrived, by the receiver's clock.
+    pub(crate) at: Span,
+    /// When it was sent, by the sender's clock.
+    pub(crate) sent: Span,
+    /// The one-way delay: `at` less `sent`. Only differences have a meaning.
+    pub(crate) delay: Span,
+    /// Bytes sent, and received, up to and including this one.
+    pub(crate) passed: Bytes,
+    pub(crate) received: Bytes,
+}
+
+/// The base delay: the smallest recent one-way delay, kept in two halves of its lifetime.
+///
+/// While the queue is never seen empty, the recent minimum includes a queue, so the older minimum is kept.
+/// If the path itself becomes longer by more than [`UNQUEUED`], the base stays too small until drains have
+/// shown it (`law/windowed/others.rs`), and [`shift`](Self::shift) sets it right.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BaseDelay {
+    now: Span,
+    before: Span,
+    since: Span,
+}
+
+impl BaseDelay {
+    pub(crate) const fn new() -> Self {
+        Self { now: Span::INFINITY, before: Span::INFINITY, since: Span::ZERO }
+    }
+
+    pub(crate) fn on_delay(&mut self, at: Span, delay: Span) {
+        if at - self.since > BASE_LIFETIME / 2.0 {
+            let was_empty = self.now < self.before + UNQUEUED;
+            let before = if was_empty { self.now } else { self.before };
+            *self = Self { now: Span::INFINITY, before, since: at };
+        }
+        self.now = self.now.min(delay);
+    }
+
+    /// Datagrams take longer by this, without any queue: they are larger, or the path is longer.
+    pub(crate) fn shift(&mut self, longer: Span) {
+        (self.now, self.before) = (self.now + longer, self.before + longer);
+    }
+
+    pub(crate) fn get(&self) -> Option<Span> {
+        let base = self.now.min(self.before);
+        base.is_finite().then_some(base)
+    }
+}
+
+/// The newest samples.
+#[derive(Clone, Debug)]
+pub(crate) struct Samples {
+    newest: Vec<Sample>,
+    base: BaseDelay,
+    /// The least delay that the last report named.
+    least_delay: Option<Span>,
+    /// The number of the transfer's first datagram.
+    first: u64,
+    /// The number up to which bytes are counted, and the counts.
+    counted: Option<u64>,
+    passed: Bytes,
+    received: Bytes,
+    /// The receiver's clock: as last reported, and extended beyond its 32 bits.
+    last_micros: Option<u32>,
+    clock: Span,
+    /// When datagrams were last seen to overtake others, and to arrive in bunches.
+    overtaken_at: Span,
+    bunched_at: Span,
+}
+
+impl Samples {
+    /// The samples of a transfer whose first datagram has the number `first`.
+    pub(crate) const fn new(first: u64) -> Self {
+        Self {
+            newest: Vec::new(),
+            base: BaseDelay::new(),
+            least_delay: None,
+            first,
+            counted: None,
+            passed: Bytes::ZERO,
+            received: Bytes::ZERO,
+            last_micros: None,
+            clock: Span::ZERO,
+            overtaken_at: NEVER,
+            bunched_at: NEVER,
+        }
+    }
+
+    /// The receiver reported arrival times: numbers, the newest first, and microseconds by its clock. Returns
+    /// how many of them are new.
+    pub(crate) fn on_arrivals(
+        &mut self,
+        arrivals: impl Iterator<Item = (u64, u32)>,
+        history: &impl History,
+    ) -> usize {
+        let mut reported = [(0, 0); MAX_ARRIVALS];
+        let mut count = 0;
+        for (place, arrival) in reported.iter_mut().zip(arrivals) {
+            *place = arrival;
+            count += 1;
+        }
+        let in_order = reported.iter().take(count).rev();
+        let new =
+            in_order.map(|&(number, at)| usize::from(self.on_arrival(number, at, history))).sum();
+        let delays = self.newest(new).map(|sample| sample.delay);
+        self.least_delay = delays.reduce(Span::min).or(self.least_delay);
+        if self.has_bunch() {
+            self.bunched_at = self.clock;
+        }
+        new
+    }
+
+    fn on_arrival(&mut self, number: u64, at_micros: u32, history: &impl History) -> bool {
+        if number < self.first || self.counted.is_some_and(|counted| number <= counted) {
+            return false;
+        }
+        let Some(sent) = history.get(number).filter(|sent| sent.is_acked) else { return false };
+        let elapsed = at_micros.wrapping_sub(self.last_micros.unwrap_or(at_micros));
+        // A step back is an older arrival, reported late.
+        if elapsed > u32::MAX / 2 {
+            return false;
+        }
+        self.last_micros = Some(at_micros);
+        self.clock += Span(f64::from(elapsed));
+        self.count(number, history);
+        self.push(&sent);
+        true
+    }
+
+    /// Whether of the newest samples some were sent long after others and followed them at once: no queue of
+    /// theirs held those up.
+    fn has_bunch(&self) -> bool {
+        let mut bunch: Option<(Span, Span)> = None;
+        self.newest(2 * (MAX_ARRIVALS - 1)).any(|sample| {
+            let (first_sent, _) = *bunch
+                .filter(|&(_, at)| sample.at - at < NEXT)
+                .get_or_insert((sample.sent, sample.at));
+            bunch = Some((first_sent, sample.at));
+            sample.sent - first_sent >= HELD_UP
+        })
+    }
+
+    /// Counts the bytes up to this number.
+    fn count(&mut self, number: u64, history: &impl History) {
+        let from = self.counted.map_or(self.first, |counted| counted + 1);
+        for sent in history.from(from).take_while(|sent| sent.number <= number) {
+            self.passed += sent.bytes;
+            self.received += if sent.is_acked { sent.bytes } else { Bytes::ZERO };
+        }
+        self.counted = Some(number);
+    }
+
+    /// A datagram was acknowledged that others had overtaken: it was counted as missing.
+    pub(crate) fn on_late(&mut self, number: u64, bytes: Bytes) {
+        if number < self.first || self.counted.is_none_or(|counted| number > counted) {
+            return;
+        }
+        self.overtaken_at = self.clock;
+        self.received += bytes;
+        let later = self.newest.iter_mut().rev().take_while(|sample| sample.number > number);
+        later.for_each(|sample| sample.received += bytes);
+    }
+
+    fn push(&mut self, datagram: &Sent) {
+        let sent = Span::from(datagram.at);
+        let delay = self.clock - sent;
+        self.base.on_delay(self.clock, delay);
+        if self.newest.len() >= REMEMBERED + REMEMBERED / 2 {
+            self.newest.drain(..REMEMBERED / 2);
+        }
+        self.newest.push(Sample {
+            number: datagram.number,
+            bytes: datagram.bytes,
+            at: self.clock,
+            sent,
+            delay,
+            passed: self.passed,
+            received: self.received,
+        });
+    }
+
+    /// All remembered samples, oldest first.
+    pub(crate) fn all(&self) -> &[Sample] {
+        self.newest.get(self.newest.len().saturating_sub(REMEMBERED)..).unwrap_or_default()
+    }
+
+    /// The newest `count` samples.
+    pub(crate) fn newest(&self, count: usize) -> impl Iterator<Item = &Sample> {
+        self.newest.iter().skip(self.newest.len().saturating_sub(count))
+    }
+
+    /// Whether datagrams were seen to overtake others lately, or to arrive in bunches.
+    pub(crate) fn is_disordered(&self) -> bool {
+        self.is_overtaken() || self.clock - self.bunched_at < BASE_LIFETIME
+    }
+
+    /// Whether datagrams were seen to overtake others lately.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        self.clock - self.overtaken_at < BASE_LIFETIME
+    }
+
+    /// The least delay that the last report named; `None` before there was one.
+    pub(crate) const fn least_delay(&self) -> Option<Span> {
+        self.least_delay
+    }
+
+    /// The path has become longer by this.
+    pub(crate) fn on_longer(&mut self, by: Span) {
+        self.base.shift(by);
+    }
+
+    /// The base delay: the one-way delay without a queue.
+    pub(crate) fn base(&self) -> Option<Span> {
+        self.base.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The base after some seconds of datagrams with this delay, in microseconds.
+    fn seconds(
+        base: &mut BaseDelay,
+        range: core::ops::Range<u32>,
+        delay: impl Fn(f64) -> f64,
+    ) -> f64 {
+        for ms in range.start * 1_000..range.end * 1_000 {
+            let at = Span(f64::from(ms) * 1_000.0);
+            base.on_delay(at, Span(delay(f64::from(ms) / 1_000.0)));
+        }
+        base.get().unwrap().0
+    }
+
+    /// A path that reorders once is not taken for one that does for the rest of a transfer.
+    #[test]
+    fn disorder_that_is_over_is_forgotten() {
+        let mut samples = Samples::new(0);
+        samples.counted = Some(9);
+        assert!(!samples.is_disordered());
+        samples.on_late(3, Bytes(1_228.0));
+        samples.clock += 0.9 * BASE_LIFETIME;
+        assert!(samples.is_overtaken() && samples.is_disordered());
+        samples.bunched_at = samples.clock;
+        samples.clock += 0.2 * BASE_LIFETIME;
+        assert!(!samples.is_overtaken() && samples.is_disordered());
+        samples.clock += BASE_LIFETIME;
+        assert!(!samples.is_disordered());
+    }
+
+    #[test]
+    fn a_standing_queue_does_not_change_the_base() {
+        let mut base = BaseDelay::new();
+        seconds(&mut base, 0..1, |_| 25_000.0);
+        let standing = seconds(&mut base, 1..60, |_| 77_000.0);
+        assert!((standing - 25_000.0).abs() < 1e-9, "{standing}");
+    }
+
+    /// Clocks that drift by a part in 10,000, up or down: an empty queue still reads as empty.
+    #[test]
+    fn the_base_follows_clocks_that_drift() {
+        for drift in [-100.0, 100.0] {
+            let mut base = BaseDelay::new();
+            let delay = |at: f64| 25_000.0 + drift * at + 30_000.0 * (at % 1.0);
+            let after = seconds(&mut base, 0..60, delay);
+            assert!((after - delay(60.0)).abs() < 1_100.0, "{after}, {drift}");
+        }
+    }
+
+    #[test]
+    fn a_shorter_path_changes_the_base_at_once() {
+        let mut base = BaseDelay::new();
+        seconds(&mut base, 0..20, |_| 25_000.0);
+        assert!((seconds(&mut base, 20..21, |_| 20_000.0) - 20_000.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,135 @@
+//! The bottleneck's rate, from true and from forged arrival times.
+
+use alloc::vec::Vec;
+
+use haulier_core::Instant;
+use proptest::prelude::*;
+
+use super::bottleneck::Bottleneck;
+use super::loss::LossEstimate;
+use crate::history::tests::{BYTES, Log};
+use crate::units::Rate;
+
+const fn micros(micros: u64) -> Instant {
+    Instant::from_nanos(micros * 1_000)
+}
+
+/// A train of `count` datagrams sent at once and all acknowledged.
+fn train(count: u64) -> Log {
+    Log::of(count, count, |_| micros(1_000))
+}
+
+/// Arrivals `apart` microseconds from each other, the newest first.
+fn arrivals(count: u64, apart: f64) -> impl Iterator<Item = (u64, u32)> {
+    (0..count).rev().map(move |number| (number, 50_000 + (number as f64 * apart) as u32))
+}
+
+#[test]
+fn a_train_gives_the_rate_of_a_link() {
+    for mbit in [1.0, 5.0, 20.0, 100.0, 300.0] {
+        let rate = Rate(mbit / 8.0);
+        let mut bottleneck = Bottleneck::new(None, 0);
+        let no_loss = (0..2000).fold(LossEstimate::new(), |mut loss, _| {
+            loss.on_packet(false);
+            loss
+        });
+        bottleneck.on_arrivals(
+            arrivals(24, (BYTES / rate).0),
+            &train(24),
+            &no_loss,
+            micros(2_000),
+            false,
+        );
+        let found = bottleneck.rate().unwrap();
+        assert!((found / rate - 1.0).abs() < 0.06, "{mbit} Mbit/s: found {found:?}");
+    }
+}
+
+/// The last of 24 datagrams that were sent at once has waited for all others: 24 fit the queue. A late caller
+/// tries four times as many, until two in succession are lost behind the longest queue that was seen.
+#[test]
+fn delays_show_how_much_fits_the_queue_and_losses_behind_the_longest_that_no_more_does() {
+    let mut bottleneck = Bottleneck::new(None, 0);
+    let (loss, now) = (LossEstimate::new(), micros(2_000));
+    bottleneck.on_arrivals(arrivals(24, 982.0), &train(24), &loss, now, false);
+    let seen = bottleneck.queue_seen();
+    assert!((seen / BYTES - 24.0).abs() < 2.0, "{seen:?}");
+    bottleneck.try_more(true);
+    bottleneck.on_lost(12);
+    bottleneck.on_lost(24);
+    assert!(bottleneck.room() > 3.9 * seen, "one alone may be the link's own");
+    bottleneck.on_lost(25);
+    assert_eq!(bottleneck.room(), seen);
+}
+
+/// A train of 24 that arrives at once, these microseconds apart, and eight datagrams sent 2 ms later, which
+/// arrive so much after it.
+fn bunch(apart: f64, later_us: u32) -> Bottleneck {
+    let mut log = train(24);
+    (0..8).for_each(|_| log.send(micros(3_000)));
+    let mut bottleneck = Bottleneck::new(None, 0);
+    let (loss, now) = (LossEstimate::new(), micros(4_000));
+    bottleneck.on_arrivals(arrivals(24, apart), &log, &loss, now, false);
+    assert_eq!(bottleneck.rate(), None, "it may be a bunch");
+    log.ack(32);
+    let later = (24..32).rev().map(|number| (number, 50_000 + later_us));
+    bottleneck.on_arrivals(later, &log, &loss, now, false);
+    bottleneck
+}
+
+/// Network cards and operating systems deliver what arrived within some microseconds at once: that shows a
+/// fast link. But what was sent later arrives later then; if it does not, the train was held up.
+#[test]
+fn a_train_that_arrives_at_once_shows_a_fast_link_unless_all_does() {
+    // A system hands them over one after the other.
+    for apart in [0.0, 4.0] {
+        let mbit = bunch(apart, 2_000).rate().unwrap().0 * 8.0;
+        assert!((500.0..3_000.0).contains(&mbit), "{mbit} Mbit/s");
+        assert_eq!(bunch(apart, 100).rate(), None);
+    }
+}
+
+#[test]
+fn arrivals_of_datagrams_never_sent_or_acked_are_ignored() {
+    let loss = LossEstimate::new();
+    let mut bottleneck = Bottleneck::new(Some(Rate(2.0)), 0);
+    let never_sent = arrivals(24, 100.0).filter(|&(number, _)| number >= 10);
+    bottleneck.on_arrivals(never_sent, &train(10), &loss, micros(2_000), true);
+    let unacked = Log::of(24, 0, |_| micros(1_000));
+    bottleneck.on_arrivals(arrivals(24, 100.0), &unacked, &loss, micros(2_000), true);
+    assert_eq!(bottleneck.rate(), Some(Rate(2.0)));
+    assert_eq!(bottleneck.newest(100).count(), 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever a receiver reports, the rate is finite, and at most that of a train that arrives at once.
+    #[test]
+    fn forged_arrivals_stay_within_bounds(
+        known in proptest::option::of(0.001f64..1000.0),
+        forged in proptest::collection::vec((0u64..200, any::<u32>(), any::<[(u8, u16); 12]>()), 0..40),
+        is_long in any::<bool>(),
+    ) {
+        let log = Log::of(200, 151, |number| micros(number / 20 * 3_000));
+        let mut bottleneck = Bottleneck::new(known.map(Rate), 0);
+        let loss = LossEstimate::new();
+        for (number, at, earlier) in forged {
+            let mut last = number;
+            let earlier = earlier.map(|(back, before)| {
+                last = last.saturating_sub(back.into());
+                (last, at.wrapping_sub(u32::from(before) * 8))
+            });
+            let frame: Vec<_> = core::iter::once((number, at)).chain(earlier).collect();
+            bottleneck.on_arrivals(frame.into_iter(), &log, &loss, micros(40_000), is_long);
+            bottleneck.on_lost(number);
+            prop_assert!(bottleneck.room().is_finite());
+            prop_assert!(bottleneck.finder().standing().is_finite());
+            let rate = bottleneck.rate().map_or(1.0, |rate| rate.0);
+            prop_assert!(rate >= 0.000_5, "{rate}");
+            // A train of 20 in 100 us, corrected for losses that did not happen.
+            let max = known.unwrap_or(0.0).max(20.0 * BYTES.0 / 100.0 / 0.6);
+            prop_assert!(rate <= max, "{rate} of {max}");
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! The beginning of a transfer, at the rate of the link, and what it shows of others there.
+//!
+//! A rate that a train shows is that of the link, and not what is free of it: a flow of a crowd that goes on
+//! at it floods the link. So rounds of [`MIN_ROUND`] are judged. Where others are seen, a window begins;
+//! where most is lost, what arrives is the pace, and doubles as in a slow start. docs/SENDER.md, "The start",
+//! says why.
+
+use libm::sqrt;
+
+use super::link::Link;
+use super::pace::Pace;
+use super::seen::Seen;
+use crate::belief::samples::Sample;
+use crate::tuning::TICK;
+use crate::tuning::delay::{MIN_ROOT, MIN_TARGET, REFERENCE, TARGET};
+use crate::tuning::flow::{BACKLOG, DISORDERED_ARRIVALS, DISORDERED_ROUND, MIN_ROUND};
+use crate::tuning::start::{
+    ALONE, CROWDED, LOSSY, LOSSY_ALONE, MIN_ARRIVALS, MIN_FATES, PART, RAISE, RAISED_AFTER, SURE,
+};
+use crate::units::{Bytes, Rate, Span};
+use haulier_core::Instant;
+
+/// The queueing delay at which flows of this rate neither grow nor yield: the larger of two accepts less.
+pub(super) fn target(rate: Rate) -> Span {
+    MIN_TARGET + TARGET / sqrt(rate / REFERENCE).max(MIN_ROOT)
+}
+
+/// Arrivals and fates of the round that is under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    first: Option<Sample>,
+    last: Option<Sample>,
+    /// The number of full datagrams, and their smallest queueing delay.
+    arrivals: usize,
+    min_delay: Span,
+    fates: Seen,
+}
+
+impl Round {
+    /// How long it has lasted; `None` before the second arrival.
+    fn lasts(&self) -> Option<Span> {
+        Some(self.last?.at - self.first?.at)
+    }
+
+    fn on_arrival(&mut self, sample: &Sample, delay: Span) {
+        self.min_delay = if self.arrivals == 0 { delay } else { self.min_delay.min(delay) };
+        self.arrivals += 1;
+        match self.first {
+            None => self.first = Some(*sample),
+            Some(_) => self.last = Some(*sample),
+        }
+    }
+
+    /// The rate at which these bytes went by.
+    fn rate(&self, bytes: impl Fn(&Sample) -> Bytes) -> Option<Rate> {
+        let (first, last) = (self.first?, self.last?);
+        Some((bytes(&last) - bytes(&first)) / (last.at - first.at).max(Span(1.0)))
+    }
+}
+
+/// The measurements of the start.
+#[derive(Clone, Debug)]
+pub(super) struct Start {
+    pub(super) pace: Pace,
+    /// The least pace: what the application asks for, and not what a slower link would have to bear.
+    floor: Rate,
+    /// The rate that the link is known to have, when this began.
+    known: Rate,
+    round: Round,
+    /// Datagrams below this number are not judged, and the number after the last one sent.
+    judged_from: u64,
+    next: u64,
+    /// Datagrams overtake others that were sent so much earlier.
+    disorder: Span,
+    /// What a window begins with that takes its place beside others.
+    share: Option<Rate>,
+    /// What became of the datagrams that were sent since this began.
+    since: u64,
+    seen: Seen,
+    /// No round has shown that less passes than the link has.
+    is_alone: bool,
+    /// Rounds in succession that have shown a queue of others for sure.
+    squeezed: u32,
+    /// A round was flooded: the pace is below the rate of the link.
+    is_bounded: bool,
+    /// The caller was late in this round: what it sends at once is a queue, and says nothing of others.
+    is_framed: bool,
+}
+
+impl Start {
+    /// Begins at this rate with datagram `next`, and never goes below `floor`. Datagrams from `judged_from`
+    /// on are judged, also those that were sent on a guess.
+    pub(super) fn new(rate: Rate, floor: Rate, judged_from: u64, next: u64) -> Self {
+        Self {
+            pace: Pace::new(rate),
+            floor: floor.min(rate),
+            known: rate,
+            round: Round::default(),
+            judged_from,
+            next,
+            disorder: Span::ZERO,
+            share: None,
+            since: next,
+            seen: Seen::new(),
+            is_alone: true,
+            squeezed: 0,
+            is_bounded: false,
+            is_framed: false,
+        }
+    }
+
+    /// The link has this rate, which is the pace unless a round was flooded.
+    pub(super) const fn set_rate(&mut self, rate: Rate) {
+        if !self.is_bounded {
+            self.pace.set(rate);
+        }
+    }
+
+    pub(super) const fn set_disorder(&mut self, disorder: Span) {
+        self.disorder = disorder;
+    }
+
+    /// A datagram was sent.
+    pub(super) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, link: &Link) {
+        let rate = self.pace.rate();
+        self.pace.on_sent(now, bytes, link.catch_up_at(rate) + link.lateness_at(rate));
+        self.next = number + 1;
+        self.is_framed |= link.late > Span::from(TICK);
+    }
+
+    /// The bottleneck will have passed all that was sent at this time. What goes on waits until its queue is
+    /// short, or holds no more than there is room for. It is known when a start begins, and with each report
+    /// on a near path, where a start lasts as long as a transfer: a rate that is a little too high would fill
+    /// the queue for good.
+    pub(super) fn hold(&mut self, idle_at: Span, room: Bytes) {
+        self.pace.hold(idle_at - BACKLOG.min(room / self.pace.rate()));
+    }
+
+    /// The fate of a datagram is settled.
+    pub(super) fn on_settled(&mut self, number: u64, is_lost: bool) {
+        if number >= self.judged_from {
+            self.round.fates.on_settled(is_lost);
+        }
+        if number >= self.since {
+            self.seen.on_settled(is_lost);
+        }
+    }
+
+    /// A datagram that counted as lost has arrived.
+    pub(super) const fn on_spurious(&mut self, number: u64) {
+        if number >= self.judged_from {
+            self.round.fates.on_spurious();
+        }
+        if number >= self.since {
+            self.seen.on_spurious();
+        }
+    }
+
+    /// A full datagram arrived with this queueing delay.
+    pub(super) fn on_arrival(&mut self, sample: &Sample, delay: Span) {
+        if sample.number < self.judged_from {
+            return;
+        }
+        self.round.on_arrival(sample, delay);
+        if self.is_round() {
+            let round = core::mem::take(&mut self.round);
+            if !core::mem::take(&mut self.is_framed) {
+                self.judge(&round);
+            }
+        }
+    }
+
+    /// Whether a round is complete. Where datagrams are held up for longer than it lasts, it takes more time
+    /// and arrivals: the least of few delays is no queue, but chance.
+    fn is_round(&self) -> bool {
+        let Some(lasts) = self.round.lasts() else { return false };
+        let disordered = DISORDERED_ROUND * self.disorder;
+        let least = if disordered <= MIN_ROUND { MIN_ARRIVALS } else { DISORDERED_ARRIVALS };
+        lasts >= disordered.max(MIN_ROUND) && self.round.arrivals >= least
+    }
+
+    fn judge(&mut self, round: &Round) {
+        let (known, pace) = (self.known, self.pace.rate());
+        let (fates, kept) = (round.fates.total(), 1.0 - round.fates.share());
+        let passed = round.rate(|sample| sample.passed).unwrap_or(pace).min(known);
+        let arrived = round.rate(|sample| sample.received).unwrap_or(pace);
+        let arrived = arrived.max(kept * passed).min(known);
+        let is_queued = round.min_delay > target(known);
+        let is_flooded = fates >= MIN_FATES && kept < CROWDED * CROWDED;
+        // A link that loses much on its own is not squeezed for that, and one round may be jitter.
+        let is_squeezed = is_queued && passed < CROWDED * known;
+        self.squeezed = if is_squeezed { self.squeezed + 1 } else { 0 };
+        self.is_alone &= !(is_queued && passed < ALONE * known);
+        if self.is_crowded() || is_flooded {
+            // Where losses alone show others they may be the path's own.
+            let is_sure = is_queued && arrived < CROWDED * known;
+            self.share = Some(if is_sure { PART * arrived } else { arrived });
+        }
+        let is_free = !is_queued && kept >= CROWDED && fates >= RAISED_AFTER;
+        if is_flooded && !self.is_bounded {
+            self.bound(arrived);
+        } else if self.is_bounded && is_free {
+            self.bound((RAISE * pace).min(known));
+        }
+    }
+
+    /// The pace from now on, by which alone is judged what follows.
+    fn bound(&mut self, pace: Rate) {
+        self.pace.begin(Instant::ZERO);
+        self.pace.set(pace.max(self.floor));
+        (self.is_bounded, self.judged_from) = (true, self.next);
+    }
+
+    /// Whether datagrams arrive in order, so that a rate that they show is that of the link.
+    pub(super) fn is_in_order(&self) -> bool {
+        DISORDERED_ROUND * self.disorder <= MIN_ROUND
+    }
+
+    /// Whether others are on the link for sure: their queue is seen.
+    pub(super) const fn is_crowded(&self) -> bool {
+        self.squeezed >= SURE
+    }
+
+    /// What a window begins with that takes its place beside others, or has losses to explain, on a link of
+    /// this rate; `None` if nothing of that was seen.
+    pub(super) fn share(&self, rate: Rate) -> Option<Rate> {
+        let kept = 1.0 - self.seen.share();
+        let usual = if self.is_alone { LOSSY_ALONE } else { LOSSY };
+        self.share.or_else(|| (kept < 1.0 - usual).then(|| PART * kept * rate))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::belief::samples::Sample;
+
+    const PACKET: Bytes = Bytes(1_250.0);
+    const RTT: Span = Span::from_millis(50);
+
+    /// Of 100 Mbit/s one datagram of this many arrives, in order and without a queue of its own.
+    fn arrive(start: &mut Start, numbers: core::ops::Range<u64>, one_in: u64) {
+        numbers.for_each(|number| arrive_late(start, number, one_in, Span::ZERO));
+    }
+
+    /// The same of one datagram, which is so late.
+    fn arrive_late(start: &mut Start, number: u64, one_in: u64, delay: Span) {
+        let is_lost = !number.is_multiple_of(one_in);
+        start.on_settled(number, is_lost);
+        if is_lost {
+            return;
+        }
+        let sent = f64::from(u32::try_from(number).unwrap()) * Span(100.0);
+        let passed = Rate::from_kbps(100_000) * sent;
+        let received = passed * (1.0 / f64::from(u32::try_from(one_in).unwrap()));
+        let at = sent + RTT;
+        let sample = Sample { number, bytes: PACKET, at, sent, delay: RTT, passed, received };
+        start.on_arrival(&sample, delay);
+    }
+
+    /// In a crowd each train shows the rate of the whole link, and each flow went on at that until it was
+    /// long: nine tenths of it were dropped.
+    #[test]
+    fn a_flooded_start_goes_on_at_what_arrives_and_feels_its_way_up() {
+        let known = Rate::from_kbps(100_000);
+        let mut start = Start::new(known, Rate::MIN, 20, 800);
+        let part = |start: &Start| start.pace.rate() / known;
+        arrive(&mut start, 20..400, 10);
+        let flooded = part(&start);
+        assert!((flooded - 0.1).abs() < 0.02 && start.is_bounded, "{flooded}");
+        arrive(&mut start, 800..1_100, 1);
+        assert!(
+            (part(&start) / flooded - 2.0).abs() < 1e-9,
+            "as in a slow start: {}",
+            part(&start)
+        );
+    }
+
+    /// What is lost at a lower pace, too, is the link's own: with a bound after each round a link that loses
+    /// seven of ten was at the floor after a few.
+    #[test]
+    fn a_start_is_bounded_once() {
+        let known = Rate::from_kbps(100_000);
+        let mut start = Start::new(known, Rate::MIN, 20, 20);
+        arrive(&mut start, 20..400, 10);
+        arrive(&mut start, 400..4_000, 100);
+        let part = start.pace.rate() / known;
+        assert!((part - 0.1).abs() < 0.02, "{part}");
+    }
+
+    /// A round of 20 ms that looks squeezed may be jitter: when one was enough, 16 MiB over jitter in order
+    /// began with half of what had arrived.
+    #[test]
+    fn one_squeezed_round_is_no_crowd() {
+        let known = Rate::from_kbps(100_000);
+        let mut start = Start::new(known, Rate::MIN, 0, 0);
+        let mut squeezed = |number: u32| {
+            let sent = f64::from(number) * Span(1_000.0);
+            let passed = 0.5 * known * sent;
+            let (at, delay) = (sent + RTT, Span::from_millis(30));
+            let (bytes, received, number) = (PACKET, passed, number.into());
+            let sample = Sample { number, bytes, at, sent, delay, passed, received };
+            start.on_arrival(&sample, delay);
+            start.share(known)
+        };
+        assert!((0..25).all(|number| squeezed(number).is_none()));
+        assert!((25..60).map(squeezed).last().is_some_and(|share| share.is_some()));
+    }
+
+    /// Where the queue of others was seen a window begins with a share, and where only losses were with all
+    /// that arrived. Ten that joined half a second apart began with the whole link each, and dropped a tenth.
+    #[test]
+    fn a_window_begins_with_less_where_a_queue_shows_others() {
+        let known = Rate::from_kbps(100_000);
+        let shares = [Span::ZERO, Span::from_millis(30)].map(|delay| {
+            let mut start = Start::new(known, Rate::MIN, 20, 800);
+            (20..400).for_each(|number| arrive_late(&mut start, number, 10, delay));
+            start.share(known).unwrap() / known
+        });
+        assert!((shares[0] - 0.1).abs() < 0.02 && (shares[1] - 0.05).abs() < 0.01, "{shares:?}");
+    }
+
+    /// What the application asks for as the least is not undercut, however much is lost.
+    #[test]
+    fn a_flooded_start_stays_at_the_floor() {
+        let known = Rate::from_kbps(100_000);
+        let mut start = Start::new(known, 0.3 * known, 20, 800);
+        arrive(&mut start, 20..400, 10);
+        assert!(start.is_bounded && start.pace.rate() == 0.3 * known);
+    }
+
+    /// A link that loses half, each other datagram, is not yet taken for a flooded one.
+    #[test]
+    fn a_lossy_link_keeps_its_rate() {
+        let known = Rate::from_kbps(100_000);
+        let mut start = Start::new(known, Rate::MIN, 20, 20);
+        arrive(&mut start, 20..2_000, 2);
+        assert!(!start.is_bounded && (start.pace.rate() / known - 1.0).abs() < 1e-9);
+    }
+}

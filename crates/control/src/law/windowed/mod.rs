@@ -1,0 +1,408 @@
+//! The law of long transfers: one [`window`] bounds what is in flight, and the rate is what empties it in a
+//! round trip.
+//!
+//! What it is after is an [`objective`]: [`beside_game`] it takes what is idle. It has no mode for links
+//! that vary, and no bound for what is lost of its own: all of that is in the window. Its pace is bounded by
+//! what has [`passed`], so that a short queue is not overrun. [`others`] is what it takes beside TCP. A
+//! classic mark of ECN makes it smaller by [`DECREASE`]. docs/SENDER.md, "The window", says why.
+
+mod beside_game;
+mod losses;
+mod objective;
+mod others;
+mod passed;
+mod window;
+
+use beside_game::Yielding;
+use losses::Losses;
+use objective::{LOAD_SCREEN, Objective};
+use others::{Found, Others};
+use passed::Passed;
+use window::{Seen, Window};
+
+use super::link::Link;
+use super::pace::Pace;
+use crate::belief::samples::Sample;
+use crate::tuning::ACK_DELAY;
+use crate::tuning::TICK;
+use crate::tuning::flow::DECREASE;
+use crate::tuning::near::is_fast;
+use crate::tuning::rate_finder::TRAIN_ABOVE;
+use crate::tuning::start::PART;
+use crate::units::{Bytes, Rate, Span};
+use haulier_core::Instant;
+
+/// How fast the window may go out, in windows of a round trip: before a queue was seen, and after.
+const FIRST_PACE: f64 = 1.5;
+const PACE: f64 = 1.2;
+
+/// Datagrams of the first window beside those that the known rate keeps in flight.
+const MIN_FIRST: f64 = 4.0;
+
+/// An ack is sent after 16 datagrams, and is heard before these have been sent.
+const ACKED: f64 = 32.0;
+
+/// How much more than the link's rate a late timer makes up for at most. It bounds the work of a call: what
+/// is heard at once is no limit.
+const MAX_BURST: f64 = 4.0;
+
+/// The weight of an arrival in the mean time from sending to hearing, less the queueing delay. The window is
+/// judged by at most [`MAX_TRIP`] times its minimum: a queue that is taken for the path makes it longer.
+const WEIGHT: f64 = 0.1;
+const MAX_TRIP: f64 = 1.5;
+
+/// Delays are those of the last rounds, at most so many, within [`Objective::lately`], and of more until
+/// there are [`Objective::min_delays`]: one may be late alone.
+const LAST_ROUNDS: usize = 2;
+const ROUNDS: usize = 8;
+
+const SECOND: Span = Span::from_secs(1);
+
+/// The least and the longest queueing delay of a round, in seconds, and of how many datagrams.
+#[derive(Clone, Copy, Debug)]
+struct Delays {
+    least: f64,
+    longest: f64,
+    count: u32,
+}
+
+impl Delays {
+    const NONE: Self = Self { least: f64::INFINITY, longest: 0.0, count: 0 };
+
+    fn push(&mut self, other: Self) {
+        self.least = self.least.min(other.least);
+        self.longest = self.longest.max(other.longest);
+        self.count += other.count;
+    }
+}
+
+/// A transfer with a window.
+#[derive(Clone, Debug)]
+pub(super) struct Windowed {
+    pub(super) pace: Pace,
+    objective: &'static Objective,
+    yielding: Yielding,
+    window: Window,
+    others: Others,
+    seen: Seen,
+    /// The delays of this round, and those of the last ones and when they ended.
+    delays: Delays,
+    rounds: [(Span, Delays); ROUNDS],
+    /// The number after the newest that was lost.
+    lost_before: u64,
+    in_flight: u64,
+    slices: u64,
+    passed: Passed,
+    /// The number after the last datagram sent when a mark was heard of.
+    marked_before: u64,
+    /// The rate that the link is known to have.
+    known: Rate,
+    /// The mean and the least time from sending to hearing, less the queueing delay.
+    mean: Span,
+    least: Span,
+    /// The path has become longer, and by how much.
+    longer: Option<Span>,
+}
+
+impl Windowed {
+    /// Begins at this pace on a link that is known to have another, with this minimum round trip, and
+    /// with datagrams in flight, of which the second number have a slice. If it is alone for sure, the
+    /// losses until now are the path's own.
+    pub(super) fn new(
+        pace: Pace,
+        known: Rate,
+        rtt: Span,
+        in_flight: (u32, u32),
+        packet: Bytes,
+    ) -> Self {
+        let (now, rate) = (pace.sent_at(), pace.rate());
+        let trip = rtt + ACK_DELAY.min(ACKED * packet / rate);
+        let losses = Losses::new(0.0, 0.0);
+        Self {
+            window: Window::new(MIN_FIRST + rate * trip / packet, in_flight.0.into(), losses),
+            others: Others::new(now, rate.max(PART * known) * trip / packet),
+            pace,
+            objective: &LOAD_SCREEN,
+            yielding: Yielding::NOTHING,
+            seen: Seen::NOTHING,
+            delays: Delays::NONE,
+            rounds: [(Span::ZERO, Delays::NONE); ROUNDS],
+            lost_before: u64::MAX,
+            in_flight: in_flight.0.into(),
+            slices: in_flight.1.into(),
+            passed: Passed::new(),
+            marked_before: 0,
+            known,
+            mean: trip,
+            least: trip,
+            longer: None,
+        }
+    }
+
+    /// The rate that the link is known to have has passed already, as far as arrivals in order show.
+    pub(super) fn set_passed(&mut self, packet: Bytes) {
+        self.passed.set(self.known * SECOND / packet);
+    }
+
+    /// Whether it gives way to a game.
+    pub(super) const fn gives_way(&self) -> bool {
+        self.objective.share < 1.0
+    }
+
+    /// Sets the number of datagrams in flight, and of those with a slice.
+    pub(super) const fn set_in_flight(&mut self, in_flight: u32, slices: u32) {
+        (self.in_flight, self.slices) = (in_flight as u64, slices as u64);
+    }
+
+    /// The link has this rate, by trains: a fast link is learned in steps.
+    pub(super) fn learn(&mut self, known: Rate, packet: Bytes) {
+        if self.gives_way() {
+            return self.begin_at(known, packet);
+        }
+        if known > TRAIN_ABOVE * self.known && is_fast(self.known, packet) {
+            self.known = known;
+            self.window.raise(known * (self.trip() * SECOND) / packet);
+            self.passed.raise(known * SECOND / packet);
+        }
+    }
+
+    /// As much as before is so many times as many datagrams.
+    pub(super) fn set_packet(&mut self, times: f64) {
+        self.window.scale(times);
+        self.passed.scale(times);
+        self.others.scale(times);
+    }
+
+    /// Whether as much is in flight as may be.
+    pub(super) fn is_full(&self) -> bool {
+        !self.has_train() && !self.window.has_room(self.in_flight, self.slices, self.others.part())
+    }
+
+    /// What is made up for when a datagram is late.
+    fn catch_up(&self, link: &Link) -> Span {
+        if self.gives_way() {
+            // So that slices are not sent back to back.
+            return TICK.into();
+        }
+        let pace = self.pace.rate();
+        let most = link.rate.map_or(1.0, |rate| (MAX_BURST * (rate / pace)).min(1.0));
+        link.lateness_at(pace).max(most * link.catch_up_at(pace).min(TICK.into()))
+    }
+
+    /// A datagram was sent. Until the numbers of those in flight are set again it counts as one with a
+    /// slice.
+    pub(super) fn on_sent(&mut self, now: Instant, bytes: Bytes, link: &Link) {
+        let catch_up = self.catch_up(link);
+        self.pace.on_sent(now, bytes, catch_up);
+        self.in_flight += 1;
+        self.slices += 1;
+        let is_full = self.is_full();
+        self.window.on_sent(self.in_flight, is_full);
+    }
+
+    /// A router has marked a datagram no older than `number`, and `next` is sent next. Those that were sent
+    /// before the last mark was heard of met the same queue.
+    pub(super) fn on_mark(&mut self, number: u64, next: u64) {
+        if number >= self.marked_before {
+            self.marked_before = next;
+            self.window.on_mark(DECREASE, self.delays.longest);
+        }
+    }
+
+    /// The fate of a datagram is settled.
+    pub(super) fn on_settled(&mut self, number: u64, is_lost: bool) {
+        let before = self.seen.acked + self.seen.lost;
+        self.seen.acked += u64::from(!is_lost);
+        if is_lost {
+            self.seen.lost += 1;
+            self.seen.runs += u64::from(number != self.lost_before);
+            self.lost_before = number + 1;
+        }
+        if self.window.is_past_half(before, before + 1) {
+            self.delays = Delays::NONE;
+        }
+    }
+
+    /// One that was taken for lost has arrived.
+    pub(super) fn on_spurious(&mut self) {
+        if self.seen.lost == 0 {
+            return self.window.on_spurious();
+        }
+        self.seen.acked += 1;
+        self.seen.lost -= 1;
+        self.seen.runs = self.seen.runs.min(self.seen.lost);
+    }
+
+    /// It was heard at `now` that a full datagram arrived with this queueing delay; `fell` is by how much it
+    /// is below the minimum before.
+    pub(super) fn on_delay(
+        &mut self,
+        now: Span,
+        sample: &Sample,
+        delay: Span,
+        fell: Span,
+        packet: Bytes,
+    ) {
+        // A receiver may say that it arrived before it was sent, or long after that was heard.
+        let way = (now - sample.sent - delay).max(Span(1.0));
+        self.passed.on_arrival(sample);
+        self.mean += WEIGHT * (way - self.mean);
+        self.least = self.least.min(way);
+        if self.others.on_delay(now, sample.sent, delay, fell) {
+            self.begin_drain();
+        }
+        let delay = delay / SECOND;
+        let lasts = now - self.rounds[0].0;
+        if lasts < 0.5 * self.objective.min_round {
+            self.delays = Delays::NONE;
+        }
+        self.delays.push(Delays { least: delay, longest: delay, count: 1 });
+        let fates = self.seen.acked + self.seen.lost;
+        let is_told = lasts >= self.objective.min_round && fates >= self.objective.min_fates;
+        if is_told && self.window.is_due(fates) {
+            self.end_round(now, packet);
+        }
+        self.set_pace(now, packet);
+    }
+
+    /// The window goes out in less than a round trip, but not much faster than what passes, and never slower
+    /// than a datagram in a round trip.
+    fn set_pace(&mut self, now: Span, packet: Bytes) {
+        let pace = if self.window.has_met_queue() { PACE } else { FIRST_PACE };
+        let pace = pace * self.window.size() * packet / self.mean;
+        let gain = self.window.gain();
+        let gain =
+            if now < self.yielding.rests_until { gain.min(self.objective.share) } else { gain };
+        let most = gain * self.passed.most() * packet / SECOND;
+        let most = most.max(packet / self.mean);
+        self.pace.set(pace.min(most));
+    }
+
+    /// The time there and back without a queue, in seconds.
+    fn trip(&self) -> f64 {
+        self.mean.min(MAX_TRIP * self.least) / SECOND
+    }
+
+    fn begin_drain(&mut self) {
+        self.others.begin_drain(self.trip());
+        self.window.begin_round(self.in_flight);
+    }
+
+    /// By how much the path has become longer, if that was just found out: it is no queue.
+    pub(super) const fn poll_longer(&mut self) -> Option<Span> {
+        self.longer.take()
+    }
+
+    fn on_longer(&mut self, by: Span) {
+        self.longer = Some(by);
+        (self.mean, self.least) = (self.mean + by, self.least + by);
+        self.rounds = [(Span::ZERO, Delays::NONE); ROUNDS];
+    }
+
+    fn end_round(&mut self, now: Span, packet: Bytes) {
+        (self.seen.queue, self.seen.spread) = self.lately(now);
+        let seen = core::mem::replace(&mut self.seen, Seen::NOTHING);
+        let rests = self.yielding.poll_rest(now);
+        let is_full = self.window.was_short() && !self.window.is_tried() && !rests;
+        self.passed.end_round(self.lost_behind(), packet, is_full);
+        let (trip, queue, size) = (self.trip(), seen.queue, self.window.size());
+        if self.others.is_draining() {
+            match self.others.end_drain_round(size, trip, packet / self.known / SECOND) {
+                None => {}
+                Some(Found::Others(size)) => self.window.set_size(size),
+                Some(Found::Longer(by, size)) => {
+                    self.window.set_size(size);
+                    self.on_longer(by * SECOND);
+                }
+            }
+            return self.window.begin_round(self.in_flight);
+        }
+        let (is_short, window) = (self.window.was_short(), &mut self.window);
+        if let Some(size) =
+            self.others.compete(size, (queue, trip), is_short, || window.is_lossy(&seen))
+        {
+            self.window.set_size(size);
+            return self.window.begin_round(self.in_flight);
+        }
+        if self.gives_way() {
+            self.bound(rests);
+        }
+        let was_tried = self.window.is_tried();
+        self.window.judge(&seen, trip, self.in_flight);
+        if self.gives_way() && self.give_way(was_tried) {
+            return;
+        }
+        if self.others.is_doubtful(now, queue, trip, self.window.size()) {
+            self.begin_drain();
+        }
+    }
+
+    /// The least queueing delay of the last rounds, and how much delays differ in them.
+    fn lately(&mut self, now: Span) -> (f64, f64) {
+        self.rounds.rotate_right(1);
+        self.rounds[0] = (now, core::mem::replace(&mut self.delays, Delays::NONE));
+        let mut delays = Delays::NONE;
+        for (n, (at, round)) in self.rounds.into_iter().enumerate() {
+            let is_old = now - at >= self.objective.lately || n >= LAST_ROUNDS;
+            if is_old && delays.count >= self.objective.min_delays {
+                break;
+            }
+            delays.push(round);
+        }
+        (delays.least, (delays.longest - delays.least).max(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Over jitter that reorders, one late datagram was all that a round had seen: it was taken for a queue.
+    #[test]
+    fn a_single_late_datagram_is_no_queue() {
+        let rate = Rate::from_kbps(10_000);
+        let pace = Pace::new(rate);
+        let mut law = Windowed::new(pace, rate, Span::from_millis(60), (0, 0), Bytes(1_228.0));
+        let mut lately = |ms: u16, least: f64, count: u32| {
+            law.delays = Delays { least, longest: 0.034, count };
+            law.lately(Span::from_millis(ms)).0
+        };
+        assert_eq!(lately(100, 0.001, 60), 0.001);
+        assert_eq!(lately(200, 0.034, 1), 0.001, "the round before counts, too");
+        assert_eq!(lately(300, 0.034, 60), 0.034, "sixty are a queue");
+    }
+
+    /// A round ends at the first arrival of an ack. Where acks before it were lost it names the datagrams of
+    /// several: with all of them, in the time up to the first, a link of a datagram a millisecond was taken
+    /// for twice as fast.
+    #[test]
+    fn a_round_that_ends_in_the_midst_of_an_ack_shows_no_faster_link() {
+        let (packet, rtt) = (Bytes(1_228.0), Span::from_millis(20));
+        let rate = packet / Span::from_millis(1);
+        let mut law = Windowed::new(Pace::new(rate), rate, rtt, (24, 24), packet);
+        law.passed.set(0.0);
+        let mut next = 0;
+        for of_ack in [16, 16, 16, 48].into_iter().cycle().take(40) {
+            let numbers = next..next + of_ack;
+            next += of_ack;
+            let now = Span::from_millis(next) + rtt;
+            numbers.clone().for_each(|number| law.on_settled(number.into(), false));
+            law.set_in_flight(24, 24);
+            for number in numbers {
+                let (sent, passed) = (Span::from_millis(number), f64::from(number + 1) * packet);
+                let sample = Sample {
+                    number: number.into(),
+                    bytes: packet,
+                    at: sent + rtt,
+                    sent,
+                    delay: rtt,
+                    passed,
+                    received: passed,
+                };
+                law.on_delay(now, &sample, Span::ZERO, Span::ZERO, packet);
+            }
+        }
+        let most = law.passed.most();
+        assert!((most / 1_000.0 - 1.0).abs() < 1e-9, "{most} a second");
+    }
+}

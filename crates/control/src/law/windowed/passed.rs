@@ -1,0 +1,182 @@
+//! The rate at which the path passed what was sent, in the last rounds: the greatest of them is what a pace
+//! may exceed by a little only. A window alone goes out in bursts that a short queue does not hold.
+//!
+//! It is counted in the bytes that samples name, not in the fates of datagrams: an ack names sixteen and
+//! more, and a round ends in its midst. A round in which less was sent than might have been says how much
+//! passes at least, and no more.
+
+use super::SECOND;
+use crate::belief::samples::Sample;
+use crate::units::{Bytes, Span};
+
+/// The rounds that count, as in BBR's filter of the bottleneck's rate.
+const ROUNDS: usize = 8;
+
+/// When a datagram was sent and arrived, each by its own clock, and the bytes sent and received up to it.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    sent: Span,
+    at: Span,
+    bytes: Bytes,
+    received: Bytes,
+}
+
+/// Datagrams a second in the last rounds.
+#[derive(Clone, Debug)]
+pub(super) struct Passed {
+    rates: [f64; ROUNDS],
+    /// The same in the last round, whatever it says, and what part of that arrived.
+    last: f64,
+    kept: f64,
+    /// The newest arrival, and the newest of the rounds before.
+    newest: Option<Arrival>,
+    began: Option<Arrival>,
+}
+
+impl Passed {
+    /// Nothing has passed yet, and any rate may.
+    pub(super) const fn new() -> Self {
+        Self {
+            rates: [f64::INFINITY; ROUNDS],
+            last: f64::INFINITY,
+            kept: 1.0,
+            newest: None,
+            began: None,
+        }
+    }
+
+    /// Datagrams a second that the path is known to pass.
+    pub(super) fn most(&self) -> f64 {
+        self.rates.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Datagrams a second in the last round.
+    pub(super) const fn last(&self) -> f64 {
+        self.last
+    }
+
+    /// What part of that arrived.
+    pub(super) const fn kept(&self) -> f64 {
+        self.kept
+    }
+
+    /// The path passes this many datagrams a second, and no more.
+    pub(super) const fn set(&mut self, rate: f64) {
+        self.rates = [rate; ROUNDS];
+    }
+
+    /// At least this many datagrams a second pass.
+    pub(super) fn raise(&mut self, rate: f64) {
+        self.rates[0] = self.rates[0].max(rate);
+    }
+
+    /// Datagrams have another size: as much is so many times as many.
+    pub(super) fn scale(&mut self, times: f64) {
+        self.rates = self.rates.map(|rate| rate * times);
+    }
+
+    /// A datagram has arrived.
+    pub(super) fn on_arrival(&mut self, sample: &Sample) {
+        let (sent, at) = self.newest.map_or((sample.sent, sample.at), |it| (it.sent, it.at));
+        self.newest = Some(Arrival {
+            sent: sent.max(sample.sent),
+            at: at.max(sample.at),
+            bytes: sample.passed,
+            received: sample.received,
+        });
+    }
+
+    /// A round ends. All that was sent has passed, but at most this share of it was `lost` behind the
+    /// bottleneck; and it took as long as it was sent in, or arrived in. If not `is_full`, more might have.
+    pub(super) fn end_round(&mut self, lost: f64, packet: Bytes, is_full: bool) {
+        let before = core::mem::replace(&mut self.began, self.newest);
+        let (Some(before), Some(newest)) = (before, self.newest) else { return };
+        let received = newest.received - before.received;
+        let passed = (newest.bytes - before.bytes).min(received / (1.0 - lost));
+        let lasted = (newest.sent - before.sent).max(newest.at - before.at);
+        if passed == Bytes::ZERO || lasted == Span::ZERO {
+            return;
+        }
+        let rate = passed / packet / (lasted / SECOND);
+        (self.last, self.kept) = (rate, received / passed);
+        if is_full || rate > self.most() {
+            self.rates.rotate_right(1);
+            self.rates[0] = rate;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKET: Bytes = Bytes(1_000.0);
+
+    /// A round in which this number of datagrams was sent and another arrived, each in its time; returns what
+    /// is known.
+    fn lossy_round(
+        passed: &mut Passed,
+        (sent, arrived): (f64, f64),
+        is_full: bool,
+        (sent_ms, at_ms): (u16, u16),
+    ) -> f64 {
+        let none =
+            Arrival { sent: Span::ZERO, at: Span::ZERO, bytes: Bytes::ZERO, received: Bytes::ZERO };
+        let before = passed.began.unwrap_or(none);
+        passed.on_arrival(&Sample {
+            number: 0,
+            bytes: PACKET,
+            at: before.at + Span::from_millis(at_ms),
+            sent: before.sent + Span::from_millis(sent_ms),
+            delay: Span::ZERO,
+            passed: before.bytes + sent * PACKET,
+            received: before.received + arrived * PACKET,
+        });
+        passed.end_round(0.25, PACKET, is_full);
+        passed.most()
+    }
+
+    fn round(passed: &mut Passed, datagrams: f64, is_full: bool, times: (u16, u16)) -> f64 {
+        lossy_round(passed, (datagrams, datagrams), is_full, times)
+    }
+
+    #[test]
+    fn a_round_with_less_to_send_says_nothing_of_the_path() {
+        let mut passed = Passed::new();
+        let mut round = |datagrams, is_full| round(&mut passed, datagrams, is_full, (10, 10));
+        assert!((0..=ROUNDS).all(|_| round(20.0, false).is_infinite()));
+        assert!((1..ROUNDS).all(|_| round(20.0, true).is_infinite()));
+        assert_eq!(round(20.0, true), 2_000.0);
+        assert!((0..20).all(|_| round(5.0, false) == 2_000.0));
+        assert_eq!(round(25.0, false), 2_500.0, "but it may show that more passes");
+        assert!((1..ROUNDS).all(|_| round(5.0, true) == 2_500.0));
+        assert_eq!(round(5.0, true), 500.0, "the link has become slower");
+    }
+
+    /// Where acks get lost the next one names the datagrams of two rounds, and where datagrams arrive in
+    /// bunches they have passed before: neither is a fast link. With a third of acks lost one of 23 Mbit/s
+    /// was taken for 800, and dropped a fifth.
+    #[test]
+    fn what_is_heard_at_once_or_arrives_in_a_bunch_has_not_passed_at_once() {
+        let mut passed = Passed::new();
+        for _ in 0..2 * ROUNDS {
+            round(&mut passed, 20.0, true, (10, 1));
+            round(&mut passed, 20.0, true, (1, 10));
+        }
+        assert_eq!(passed.most(), 2_000.0);
+    }
+
+    /// A quarter is lost behind the bottleneck for all that is known: it has passed. More was dropped before.
+    #[test]
+    fn what_is_lost_behind_the_bottleneck_has_passed() {
+        let mut passed = Passed::new();
+        for _ in 0..=ROUNDS {
+            lossy_round(&mut passed, (40.0, 30.0), true, (10, 10));
+        }
+        assert_eq!((passed.most(), passed.kept()), (4_000.0, 0.75));
+        for _ in 0..ROUNDS {
+            lossy_round(&mut passed, (40.0, 24.0), true, (10, 10));
+        }
+        assert_eq!((passed.most(), passed.kept()), (3_200.0, 0.75));
+    }
+}
