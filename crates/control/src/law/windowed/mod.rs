@@ -4,7 +4,7 @@
 //! What it is after is an [`objective`]: [`beside_game`] it takes what is idle. It has no mode for links
 //! that vary, and no bound for what is lost of its own: all of that is in the window. Its pace is bounded by
 //! what has [`passed`], so that a short queue is not overrun. [`others`] is what it takes beside TCP. A
-//! classic mark of ECN makes it smaller by [`DECREASE`]. docs/SENDER.md, "The window", says why.
+//! classic mark of ECN makes it smaller by [`DECREASE`]. docs/SENDER.md, 5, says why.
 
 mod beside_game;
 mod losses;
