@@ -338,6 +338,11 @@ impl SendBlock {
         self.block.content.chunk(chunk.at.index)?.get(chunk.cut().range(index)?)
     }
 
+    /// Whether the repair slices of an open chunk are made.
+    pub(super) fn is_encoded(&self, chunk: &OpenChunk) -> bool {
+        self.block.content.is_encoded(chunk.at.index, chunk.cut())
+    }
+
     /// The bytes of this repair slice of an open chunk, after they were [prepared](Self::prepare_repair).
     pub(crate) fn repair(&self, chunk: &OpenChunk, index: u8) -> Option<&[u8]> {
         self.block.content.repair(chunk.at.index, chunk.cut(), index)

@@ -267,6 +267,16 @@ impl Chunks {
         head_bytes(at, true) + slice
     }
 
+    /// Whether the chosen slice is repair that has to be encoded first: that takes as long as it takes a fast
+    /// link to pass some dozen slices.
+    pub(super) fn has_to_encode(&self, choice: Choice) -> bool {
+        let From::Open(at) = choice.from else { return false };
+        let block = self.block(at.block);
+        block.and_then(|block| Some((block, block.get(at.index)?))).is_some_and(|(block, chunk)| {
+            chunk.is_next_repair(choice.is_exact) && !block.is_encoded(chunk)
+        })
+    }
+
     /// Returns the chosen slice, whose frame has at most so many bytes, and counts it as sent. `next_number`
     /// is that of its datagram.
     pub(super) fn take(

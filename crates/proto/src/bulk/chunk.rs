@@ -210,6 +210,13 @@ impl OpenChunk {
         None
     }
 
+    /// Whether the next slice is repair, if a source slice may not go again as it is (`is_exact`).
+    pub(super) fn is_next_repair(&self, is_exact: bool) -> bool {
+        let mut words = self.lost.iter().zip(self.received.words());
+        let has_lost = is_exact && words.any(|(lost, received)| lost & !received != 0);
+        self.is_sent() && self.repairs > 0 && !has_lost
+    }
+
     /// The first source slice that is known to be lost, and is not on its way again.
     pub(crate) fn next_lost(&mut self) -> Option<Symbol> {
         let words = self.lost.iter_mut().zip(self.received.words()).enumerate();

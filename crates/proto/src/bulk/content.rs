@@ -68,6 +68,12 @@ impl Content {
         }
     }
 
+    /// Whether the repair slices of a chunk, cut this way, are made, by whoever sends the block.
+    pub(super) fn is_encoded(&self, chunk: u32, cut: Cut) -> bool {
+        let is_shared = || matches!(self, Self::Held(held) if held.repair.has(chunk, cut));
+        self.repair(chunk, cut, 0).is_some() || is_shared()
+    }
+
     /// Has the repair slices of a chunk here, cut this way. Returns nothing if its bytes are not.
     pub(super) fn prepare_repair(&mut self, chunk: u32, cut: Cut) -> Option<()> {
         match self {

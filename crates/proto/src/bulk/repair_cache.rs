@@ -57,6 +57,11 @@ impl BlockRepair {
         Self(Arc::new(SpinMutex::new(Cache { max_bytes, ..Cache::default() })))
     }
 
+    /// Whether those of a chunk that is at this place of the block and cut this way are made.
+    pub(crate) fn has(&self, place: u32, cut: Cut) -> bool {
+        self.0.lock().find((place, cut.size())).is_some()
+    }
+
     /// All repair slices of `chunk`, which is at this place of the block and cut this way.
     pub(crate) fn of_chunk(&self, place: u32, chunk: &[u8], cut: Cut) -> Arc<Encoded> {
         let key = (place, cut.size());

@@ -100,13 +100,14 @@ impl Sender {
     }
 
     /// The slice to send now, if its frame fits in `room` bytes. The datagram with it must be reported by
-    /// [`on_sent`](Self::on_sent).
+    /// [`on_sent`](Self::on_sent). `is_next` if another slice was composed just before, and waits to be sent:
+    /// then nothing is encoded, and there is a slice as soon as that is on its way.
     pub(crate) fn poll_slice(
         &mut self,
         path: &mut Controller,
         now: Instant,
         ledger: &Ledger,
-        room: usize,
+        (room, is_next): (usize, bool),
     ) -> Option<Chosen<'_>> {
         self.on_call(path, now);
         self.note_in_flight(path, ledger);
@@ -114,6 +115,9 @@ impl Sender {
         let choice = self.choose_and_note(path);
         self.pacer.set_due(now, choice.is_some());
         let choice = choice.filter(|_| now >= self.pacer.resume_at())?;
+        if is_next && self.chunks.has_to_encode(choice) {
+            return None;
+        }
         if choice.is_opening() {
             self.cut_for_game(path);
         }

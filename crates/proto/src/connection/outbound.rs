@@ -244,7 +244,7 @@ impl Outbound {
     }
 
     fn put_slice(&mut self, now: Instant, path: &mut Path, draft: &mut Draft<'_, '_>) {
-        let (path, room) = (&mut path.blocks, draft.room());
+        let (path, room) = (&mut path.blocks, (draft.room(), draft.is_next()));
         if let Some((slice, frame)) = self.blocks.poll_slice(path, now, draft.ledger(), room) {
             draft.push_slice(slice, &frame);
         }

@@ -207,16 +207,17 @@ impl OutgoingBlocks {
         self.ack_frequency.on_lost();
     }
 
-    /// The slice to send now, if its frame fits in `room` bytes, and what the ledger has to know of it.
+    /// The slice to send now, if its frame fits in `room` bytes, and what the ledger has to know of it. If
+    /// another one waits to be sent (`is_next`), none that has to be encoded.
     pub(crate) fn poll_slice<'a>(
         &'a mut self,
         path: &'a mut BlocksPath,
         now: Instant,
         ledger: &Ledger,
-        room: usize,
+        (room, is_next): (usize, bool),
     ) -> Option<((ChunkAt, Symbol), SliceFrame<'a>)> {
         let (sender, path) = self.sender_on(path)?;
-        let chosen = sender.poll_slice(path, now, ledger, room)?;
+        let chosen = sender.poll_slice(path, now, ledger, (room, is_next))?;
         let Chosen { at, symbol, cut, part, index, data, .. } = chosen;
         let kind = match part {
             SlicePart::Source => SliceKind::Source,

@@ -107,7 +107,8 @@ impl Line {
 
     fn send(&mut self) {
         for _ in 0..200 {
-            let chosen = self.sender.poll_slice(&mut self.path, self.now, &self.ledger, 1_100);
+            let chosen =
+                self.sender.poll_slice(&mut self.path, self.now, &self.ledger, (1_100, false));
             let Some(chosen) = chosen else { return };
             let (wire_bytes, slice) = (chosen.data.len() + 92, Some((chosen.at, chosen.symbol)));
             let number = self.ledger.next_number();

@@ -93,7 +93,7 @@ impl Sending {
         ledger: &Ledger,
         room: usize,
     ) -> Option<((ChunkAt, Symbol), SliceFrame<'_>)> {
-        self.blocks.poll_slice(&mut self.path, now, ledger, room)
+        self.blocks.poll_slice(&mut self.path, now, ledger, (room, false))
     }
 
     fn on_slices_here(
