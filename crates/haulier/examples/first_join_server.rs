@@ -2,7 +2,7 @@
 //!
 //!     cargo run --example first_join_server
 
-use haulier::{Block, CloseCode, Event, Server, ServerConfig, ServerCredentials, ServerEvent};
+use haulier::{Block, Event, Server, ServerConfig, ServerCredentials, ServerEvent};
 use std::time::Duration;
 
 fn main() {
@@ -14,23 +14,15 @@ fn main() {
 
 fn serve() -> Result<(), Box<dyn std::error::Error>> {
     let credentials = ServerCredentials::default().with_secret(haulier::random_secret()?);
-    let server = Server::bind("127.0.0.1:0", ServerConfig::new(1, credentials))?;
+    let world = Block::new(1, vec![b'w'; 500_000]); // hashed once, whoever gets it
+    let config = ServerConfig::new(1, credentials).with_first_block(Some(world));
+    let server = Server::bind("127.0.0.1:0", config)?;
     let ticket = server.ticket(&[server.local_addr()])?.ok_or("it has a secret")?;
     println!("{}", ticket.to_text());
-    let world = Block::new(1, vec![b'w'; 500_000]); // hashed once, whoever gets it
     loop {
-        while let Some((id, event)) = server.wait(Duration::from_secs(60))? {
-            match event {
-                ServerEvent::Connecting { .. } => {
-                    let sent = server.send_block(id, &world);
-                    if sent.is_err() {
-                        server.close(id, CloseCode::NOT_ACCEPTED, "your limit is below our world");
-                    }
-                }
-                ServerEvent::Connection(Event::Message { data, .. }) => {
-                    println!("a client says {}", String::from_utf8_lossy(&data));
-                }
-                _ => {}
+        while let Some((_, event)) = server.wait(Duration::from_secs(60))? {
+            if let ServerEvent::Connection(Event::Message { data, .. }) = event {
+                println!("a client says {}", String::from_utf8_lossy(&data));
             }
         }
     }

@@ -78,7 +78,7 @@ fn the_programs_join_also_after_one_whose_limit_is_too_low() {
             _ => continue,
         }
     };
-    assert!(closed.contains("your limit is below our world"), "{closed}");
+    assert!(closed.contains("larger than your max_block_bytes"), "{closed}");
 
     let client = Command::new(example("first_join_client")).arg(ticket).output().unwrap();
     assert!(client.status.success(), "{client:?}");

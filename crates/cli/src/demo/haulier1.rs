@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use haulier::{
     Block, Client, CloseCode, CloseReason, Connect, ConnectToken, ConnectionConfig,
-    ConnectionStats, Credentials, Event, Server, ServerConfig, ServerCredentials, ServerEvent,
-    TokenClaims, TokenKey, TokenServers, WireBytes,
+    ConnectionStats, Credentials, Event, Server, ServerConfig, ServerCredentials, TokenClaims,
+    TokenKey, TokenServers, WireBytes,
 };
 use haulier_sim::LinkConfig;
 use haulier_sim::profile::join_limit;
@@ -95,18 +95,17 @@ fn spawn_server(
     stop: &Arc<AtomicBool>,
 ) -> Result<(Server, JoinHandle<Result<ConnectionStats, String>>), Failure> {
     let credentials = ServerCredentials::default().with_token_key(key);
-    let config = ServerConfig::new(PROTOCOL_ID, credentials).with_connection(connection);
+    let config = ServerConfig::new(PROTOCOL_ID, credentials)
+        .with_first_block(Some(world.clone()))
+        .with_connection(connection);
     let server = Server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), config)?;
     relay.set_receiver(server.local_addr());
-    let (world, stop, looked_at) = (world.clone(), Arc::clone(stop), server.clone());
+    let (stop, looked_at) = (Arc::clone(stop), server.clone());
     let served = thread::spawn(move || {
         let mut stats = ConnectionStats::default();
         while !stop.load(Ordering::Relaxed) {
             let event = server.wait(TURN).map_err(|error| error.to_string())?;
-            let Some((id, event)) = event else { continue };
-            if let ServerEvent::Connecting { .. } = event {
-                server.send_block(id, &world).map_err(|error| error.to_string())?;
-            }
+            let Some((id, _)) = event else { continue };
             stats = server.connection_stats(id).unwrap_or(stats);
         }
         Ok(stats)

@@ -205,16 +205,19 @@ fn named(locals: &[SocketAddr], error: io::Error) -> io::Error {
 /// connections are closed with [`CloseCode::SHUTTING_DOWN`]: [`finish`](Self::finish) waits until that is
 /// sent. See [`Listen`] for a server without a thread.
 ///
+/// A world that is the same for all goes up to a frame sooner as
+/// [`ServerConfig::first_block`](ServerConfig::first_block); this is for one that each client has of its own:
+///
 /// ```no_run
 /// use haulier::{Block, CloseCode, Server, ServerConfig, ServerCredentials, ServerEvent};
 /// use haulier::random_secret;
 ///
 /// let credentials = ServerCredentials::default().with_secret(random_secret()?);
 /// let server = Server::bind("0.0.0.0:4016", ServerConfig::new(7, credentials))?;
-/// let world = Block::new(1, vec![0; 5_000_000]);
 /// loop {
 ///     while let Some((id, event)) = server.poll()? {
-///         if let ServerEvent::Connecting { .. } = event {
+///         if let ServerEvent::Connecting { request, .. } = event {
+///             let world = Block::new(1, vec![request.len() as u8; 5_000_000]);
 ///             if server.send_block(id, &world).is_err() {
 ///                 server.close(id, CloseCode::NOT_ACCEPTED, "your limit is below our world");
 ///             }

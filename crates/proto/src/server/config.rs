@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use super::connection_id::MAX_CONNECTIONS;
-use crate::connection::{ConfigError, ConnectionConfig};
+use crate::connection::{Block, ConfigError, ConnectionConfig};
 use crate::credentials::TokenKey;
 use crate::crypto::{Identity, Secret};
 use crate::settings;
@@ -279,6 +279,11 @@ settings! {
         max_uplink_bps: u64 = u64::MAX, with_max_uplink_bps;
         /// What it does without such a limit. Default `Unlimited`.
         unknown_uplink: UnknownUplink = UnknownUplink::default(), with_unknown_uplink;
+        /// A block that each client is sent as soon as its request is accepted, in the same flight as the
+        /// answer: the world that players join. No thread of the program has to hear of the client before, so
+        /// a program that refuses clients has sent them its beginning by then. A client that accepts no
+        /// blocks of its size is closed as `NOT_ACCEPTED`. Default none.
+        first_block: Option<Block> = None, with_first_block;
         /// The settings of its connections.
         connection: ConnectionConfig = ConnectionConfig::default(), with_connection;
     }

@@ -279,6 +279,12 @@ impl Worker {
                 });
                 connection.on_request(now, request.bytes);
                 connection.set_known_path(seat.known);
+                if let Some(block) = &self.rules.config.first_block
+                    && connection.send_block(now, block).is_err()
+                {
+                    let why = "the first block is larger than your max_block_bytes";
+                    connection.close(now, CloseCode::NOT_ACCEPTED, why);
+                }
                 self.insert(connection, name, app_request, claims);
                 Ok(())
             }

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use haulier::{
     Block, Client, CloseCode, Connect, ConnectionConfig, Credentials, Event, Listen, NetworkError,
-    Secret, SendError, ServerConfig, ServerCredentials, ServerEvent, TokenClaims, TokenKey,
-    TokenServers,
+    Secret, ServerConfig, ServerCredentials, TokenClaims, TokenKey, TokenServers,
 };
 
 use super::{Joined, TURN, took_too_long};
@@ -34,18 +33,14 @@ pub(in crate::bench) fn serve(
     let credentials = ServerCredentials::default()
         .with_secret(Secret::from_bytes(TICKET_SECRET))
         .with_token_key(token_key());
-    let config = ServerConfig::new(PROTOCOL_ID, credentials).with_connection(connection(data));
+    let config = ServerConfig::new(PROTOCOL_ID, credentials)
+        .with_first_block(Some(Block::new(0, data.clone())))
+        .with_connection(connection(data));
     let listen = if calls.inline { listen.inline() } else { listen };
     let server = listen.start(config)?;
-    let (mut calls, block) = (Calls::new(calls), Block::new(0, data.clone()));
+    let mut calls = Calls::new(calls);
     while goes_on() {
-        let event = calls.next(|| server.poll(), |max| server.wait(max))?;
-        let Some((id, ServerEvent::Connecting { .. })) = event else { continue };
-        match server.send_block(id, &block) {
-            // Or it is gone again.
-            Ok(_) | Err(SendError::NotOpen) => {}
-            Err(error) => return Err(Failure::Io(format!("server: {error}"))),
-        }
+        calls.next(|| server.poll(), |max| server.wait(max))?;
     }
     Ok(())
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use haulier::proto::client::Credentials;
 use haulier::{
-    Block, ConnectionConfig, Listen, SendError, Server, ServerConfig, ServerCredentials,
-    ServerEvent, ServerLimits, UnknownUplink,
+    Block, ConnectionConfig, Listen, Server, ServerConfig, ServerCredentials, ServerLimits,
+    UnknownUplink,
 };
 use serde_json::{Map, Value, json};
 
@@ -56,7 +56,8 @@ pub(super) fn serve(args: &JoinersArgs) -> Result<(), Failure> {
     let block = Block::new(1, ends::block(args.bytes)?);
     let listen = Listen::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(fail)?;
     let listen = listen.workers(usize::from(args.workers));
-    let (local, server) = (listen.local_addr(), listen.start(config(args))?);
+    let (local, server) =
+        (listen.local_addr(), listen.start(config(args).with_first_block(Some(block)))?);
     report.event("listening", json!({ "addr": local.to_string() }), "");
     let (asks, asked) = mpsc::channel();
     std::thread::spawn(move || {
@@ -65,13 +66,7 @@ pub(super) fn serve(args: &JoinersArgs) -> Result<(), Failure> {
     });
     loop {
         interrupt::check()?;
-        if let Some((id, ServerEvent::Connecting { .. })) = server.wait(TURN)? {
-            match server.send_block(id, &block) {
-                // Or it is gone again.
-                Ok(_) | Err(SendError::NotOpen) => {}
-                Err(error) => return Err(Failure::Io(format!("server: {error}"))),
-            }
-        }
+        let _event = server.wait(TURN)?;
         match asked.try_recv() {
             Ok(()) => report.event("used", used(&server), ""),
             Err(TryRecvError::Empty) => {}

@@ -1,6 +1,6 @@
 //! The traffic of a connection, and its order (STANDARD-1, 4).
 
-use haulier_proto::connection::{Block, CloseReason, Event, SendError};
+use haulier_proto::connection::{Block, CloseCode, CloseReason, Event, SendError};
 use haulier_proto::server::ServerEvent;
 
 use super::{end_of, ends_at_server};
@@ -203,6 +203,28 @@ fn a_block_above_the_limit_takes_no_memory() {
     let world = Block::new(1, vec![1; 1_000_001]);
     let refused = lan.peer().send_block(&world);
     assert_eq!(refused, Err(SendError::BlockTooLarge { max: 1_000_000 }));
+}
+
+/// The world that players join goes with the answer to a request: no program has to hear of a client before.
+/// A client that accepts no blocks of its size hears why it has none.
+#[test]
+fn the_first_block_of_a_server_goes_unasked_to_all_that_accept_it() {
+    let world = Block::new(1, vec![1; 1_000_001]);
+    let server = server_config().with_first_block(Some(world));
+    for (max, has_it) in [(1_000_001, true), (1_000_000, false)] {
+        let mut client = client_config();
+        client.connection.max_block_bytes = max;
+        let mut lan = Lan::new(server.clone());
+        lan.add(client);
+        lan.run(2_000);
+        let is_world = |event: &Event| matches!(event, Event::Block { tag: 1, .. });
+        assert_eq!(lan.client_events[0].iter().any(is_world), has_it);
+        let not_accepted = matches!(
+            end_of(&lan, 0),
+            Some(CloseReason::There { code: CloseCode::NOT_ACCEPTED, .. })
+        );
+        assert_eq!(not_accepted, !has_it, "{:?}", end_of(&lan, 0));
+    }
 }
 
 /// The wire has 62 bits for a tag: what does not fit is an error, and not another tag at the other end.
