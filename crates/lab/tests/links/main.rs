@@ -1,9 +1,10 @@
 //! What transfers leave to each other, to TCP and to a game; odd, recorded, disordered and drawn links, and
-//! those with short queues; drawn crowds; the grid's figures. One program, so that its tests keep every core
-//! busy and are linked once.
+//! those with short queues or losses in runs; drawn crowds; the grid's figures. One program, so that its
+//! tests keep every core busy and are linked once.
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
+mod bursts;
 mod disorder;
 mod grid;
 mod harm;
