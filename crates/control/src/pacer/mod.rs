@@ -54,6 +54,7 @@ pub struct Pacer {
 
 impl Pacer {
     /// It is open. The receiver's socket holds `receive_buffer` bytes, 0 if that is not known.
+    #[must_use]
     pub fn new(max_rate_bps: u64, receive_buffer: u64) -> Self {
         Self {
             limit: Limit::new(max_rate_bps),
@@ -102,6 +103,7 @@ impl Pacer {
     }
 
     /// Whether the slice that asks may go now. If not, it is asked for again when it may.
+    #[must_use]
     pub fn admits(&mut self, path: &mut Controller, now: Instant, it: Asking) -> bool {
         if !it.is_probe && self.is_reader_full(path) {
             // An ack makes room, or a timeout: no call before that is late.
@@ -127,6 +129,7 @@ impl Pacer {
 
     /// Whether something else may go that shares the rate with slices: the rate that the laws set, the
     /// application or the receiver's program allow is for all of it, and the lanes say what goes first.
+    #[must_use]
     pub fn admits_other(&mut self, path: &mut Controller, now: Instant, is_probe: bool) -> bool {
         let it = Asking { is_tail: false, is_probe };
         if now >= self.resume_at

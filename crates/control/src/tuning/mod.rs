@@ -1,5 +1,5 @@
-//! Every tuning constant of the sender, with its unit and reason. `docs/SENDER.md` says what they do
-//! together and refers to them by name.
+//! Tuning constants that several files use, and those of belief and start, with their units and reasons.
+//! `docs/SENDER.md` says what they do together.
 //!
 //! Most values were found on the grid of links (`haulier bench grid`). Changing any of them changes the
 //! snapshot of the grid.
@@ -195,8 +195,8 @@ pub(crate) mod flow {
     /// The least round trip that a law reckons with: 20 datagrams at 10 Mbit/s.
     pub(crate) const MIN_ROUND: Span = Span::from_millis(20);
 
-    /// Where datagrams are held up for longer than that, a round lasts so many times as long as they are, and
-    /// has so many arrivals: half as many change the rate by a tenth for nothing.
+    /// Where datagrams are held up for longer than that, a round lasts for this multiple of that time, and
+    /// has at least this number of arrivals: with half of them the rate changes by a tenth for nothing.
     pub(crate) const DISORDERED_ROUND: f64 = 2.0;
     pub(crate) const DISORDERED_ARRIVALS: usize = 12;
 
@@ -315,8 +315,8 @@ pub(crate) mod bottleneck {
     /// and others may use them too.
     pub(crate) const MIN_QUEUE: Bytes = Bytes(20.0 * 1_024.0);
 
-    /// A late caller needs more of the queue than a punctual one: this many times the queue seen so far is
-    /// tried, until packets are dropped.
+    /// A late caller needs more of the queue than a punctual one: this multiple of the queue that was seen
+    /// is tried, until packets are dropped.
     pub(crate) const TRIED: f64 = 4.0;
 
     /// The queue seen before any backlog was observed, in full packets.
@@ -362,13 +362,14 @@ pub(crate) mod requests {
     /// The gaps between copies are those of a link if the longest is at most this many times the shortest.
     pub(crate) const REGULAR: f64 = 3.0;
 
-    /// Irregular gaps show that the link has more than their rate: as a guess this many times that, up to
-    /// what links have that delay by so much. With 4 and 20 Mbit/s half of a first round trip was lost on
+    /// Irregular gaps show that the link has more than their rate: as a guess this multiple of it, up to the
+    /// rate of links with such delays. With 4 and 20 Mbit/s half of a first round trip was lost on
     /// links of 40; with 12 it is a quarter of the bytes on those of 5 to 12.
     pub(crate) const IRREGULAR: (f64, Rate) = (8.0, Rate::from_kbps(40_000));
 
-    /// Where so many bytes after the first arrive with it, in three copies, the link delivers in bunches, as
-    /// radio does, or is very fast: a guess. More would be more than 1.3 times the bytes at 30 Mbit/s.
+    /// Where this number of bytes after the first arrives with it, in three copies, the link delivers in
+    /// bunches, as radio does, or is very fast: a guess. More would be more than 1.3 times the bytes at 30
+    /// Mbit/s.
     pub(crate) const AT_ONCE: (Bytes, Rate) = (Bytes(2_400.0), Rate::from_kbps(32_000));
 
     /// The range of rates used: 1 to 100 Mbit/s. A higher one would risk a queue to save a millisecond.
@@ -382,7 +383,7 @@ pub(crate) mod known {
     /// How long a measured rate is used in full.
     pub(crate) const FRESH: Duration = Duration::from_secs(60);
 
-    /// How long half of it is used. Half the rate makes a join a fifth slower if nothing has changed; the
-    /// full rate fills the queue if the path has become slower.
+    /// The time for which half of it is used. Half the rate makes a join a fifth slower if nothing has
+    /// changed; the full rate fills the queue if the path has become slower.
     pub(crate) const USABLE: Duration = Duration::from_secs(600);
 }

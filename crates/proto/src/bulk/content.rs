@@ -197,3 +197,23 @@ impl Provided {
         was_wanted
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::super::cut::SliceSize;
+    use super::*;
+
+    /// Connections that send one block encode each of its chunks once: the next one has nothing to wait for.
+    #[test]
+    fn what_another_connection_has_encoded_is_encoded() {
+        let (data, repair) = (Bytes::from(vec![7; MAX_CHUNK_BYTES]), BlockRepair::new());
+        let cut = Cut::new(MAX_CHUNK_BYTES, SliceSize::SMALLEST_OF_FULL_CHUNK).unwrap();
+        let mut one = Content::shared(data.clone(), repair.clone());
+        let other = Content::shared(data, repair);
+        assert!(!one.is_encoded(0, cut) && !other.is_encoded(0, cut));
+        one.prepare_repair(0, cut).unwrap();
+        assert!(one.is_encoded(0, cut) && other.is_encoded(0, cut));
+    }
+}

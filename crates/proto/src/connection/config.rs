@@ -180,6 +180,9 @@ pub enum ConfigError {
     /// A server has 1 to 256 workers.
     #[error("a server has 1 to 256 workers")]
     Workers,
+    /// The tag of a server's `first_block` is more than the wire can say.
+    #[error("`first_block` must have a tag of at most 2^62 - 1, which is the largest on the wire")]
+    FirstBlockTag,
     /// A server with token keys has no `addresses`: no token could name it.
     #[error(
         "`addresses` must have those at which clients reach the server, because tokens name them; or \

@@ -7,6 +7,7 @@ use super::connection_id::MAX_CONNECTIONS;
 use crate::connection::{Block, ConfigError, ConnectionConfig};
 use crate::credentials::TokenKey;
 use crate::crypto::{Identity, Secret};
+use crate::fields::MAX_VARINT;
 use crate::settings;
 
 /// Which clients a server accepts. The default accepts none.
@@ -301,6 +302,9 @@ impl ServerConfig {
         }
         if self.max_uplink_bps < LOWEST_MAX_UPLINK_BPS {
             return Err(ConfigError::MaxUplinkTooLow);
+        }
+        if self.first_block.as_ref().is_some_and(|block| block.tag() > MAX_VARINT) {
+            return Err(ConfigError::FirstBlockTag);
         }
         let compares = self.token_audience == TokenAudience::Own;
         if compares && !self.credentials.token_keys.is_empty() && self.addresses.is_empty() {

@@ -282,6 +282,7 @@ impl Worker {
                 if let Some(block) = &self.rules.config.first_block
                     && connection.send_block(now, block).is_err()
                 {
+                    // The settings were checked: it is too large for this client.
                     let why = "the first block is larger than your max_block_bytes";
                     connection.close(now, CloseCode::NOT_ACCEPTED, why);
                 }

@@ -1,7 +1,7 @@
 //! What is admitted once is not admitted again, and not elsewhere (STANDARD-1, 3.1 and 6).
 
 use haulier_proto::client::{ClientMachine, Credentials};
-use haulier_proto::connection::{CloseCode, ConfigError, RefusalCode};
+use haulier_proto::connection::{Block, CloseCode, ConfigError, RefusalCode};
 use haulier_proto::credentials::{ConnectToken, Secret, TokenClaims, TokenKey, TokenServers};
 use haulier_proto::server::{
     EarlierTokens, ServerConfig, ServerCredentials, ServerMachine, TokenAudience,
@@ -165,6 +165,8 @@ fn a_server_with_token_keys_knows_its_addresses_or_says_that_it_takes_any() {
     let mut forgetful = token_server();
     forgetful.limits.remembered = 0;
     assert_eq!(error(forgetful), ConfigError::NothingRemembered);
+    let unsayable = token_server().with_first_block(Some(Block::new(1 << 62, vec![1; 10])));
+    assert_eq!(error(unsayable), ConfigError::FirstBlockTag);
     let elsewhere = token(3, TokenServers::One(address(500)));
     let mut any = start(config.with_token_audience(TokenAudience::Any), UNIX_TIME, 1);
     assert_eq!(ask(&mut any, Instant::ZERO, 1, &elsewhere), Ok(()));
