@@ -34,10 +34,14 @@ impl<'a> Fields<'a> {
         Ok(head)
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], FieldError> {
+    pub(crate) fn array_ref<const N: usize>(&mut self) -> Result<&'a [u8; N], FieldError> {
         let (head, rest) = self.0.split_first_chunk().ok_or(FieldError::CutOff)?;
         self.0 = rest;
-        Ok(*head)
+        Ok(head)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], FieldError> {
+        self.array_ref().copied()
     }
 
     pub(crate) fn u8(&mut self) -> Result<u8, FieldError> {

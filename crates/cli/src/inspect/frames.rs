@@ -98,7 +98,7 @@ fn not_of_blocks(frame: &Frame<'_>) -> Value {
         }),
         Frame::PathChallenge(bytes) => json!({ "frame": "path_challenge", "bytes": hex(bytes) }),
         Frame::PathResponse(bytes) => json!({ "frame": "path_response", "bytes": hex(bytes) }),
-        Frame::ResetToken(token) => json!({ "frame": "reset_token", "token": hex(token) }),
+        Frame::ResetToken(token) => json!({ "frame": "reset_token", "token": hex(*token) }),
         Frame::Close { code, reason } => {
             json!({ "frame": "close", "code": code, "reason": reason })
         }

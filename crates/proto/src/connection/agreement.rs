@@ -6,8 +6,6 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use zeroize::Zeroizing;
-
 use super::ResetToken;
 use super::path::Path;
 use super::protection::{Head, KeyLimits, Protection};
@@ -88,8 +86,10 @@ impl Agreement {
     }
 
     /// The server has told the token of its resets.
-    pub(super) fn set_peer_reset_token(&mut self, token: [u8; 16]) {
-        self.peer_reset_token = Some(Box::new(Zeroizing::new(token)));
+    pub(super) fn set_peer_reset_token(&mut self, token: &[u8; 16]) {
+        // Copied where it stays.
+        let ours = self.peer_reset_token.insert(Box::default());
+        ours.copy_from_slice(token);
     }
 
     pub(super) fn peer_reset_token(&self) -> Option<&[u8; 16]> {

@@ -93,7 +93,7 @@ impl Signals {
 
     pub(super) fn put_reset_token(&mut self, draft: &mut Draft<'_, '_>) {
         if let Some(token) = self.reset_token.as_ref().filter(|_| self.reset_token_due) {
-            draft.push(&Frame::ResetToken(***token));
+            draft.push(&Frame::ResetToken(token));
             draft.add(Item::ResetToken);
             self.reset_token_due = false;
         }

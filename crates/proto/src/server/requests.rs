@@ -369,8 +369,11 @@ impl Worker {
         let mut plain = Zeroizing::new(Vec::with_capacity(MAX_WELCOME_BYTES));
         welcome.write_with(grease, &mut plain);
         // Without keys, anyone who watches could use it.
-        let reset_token = responder.as_ref().map(|_| self.reset_key.reset_token(server_id.0));
-        let reset_token = reset_token.map(|token| Box::new(Zeroizing::new(token)));
+        let reset_token = responder.as_ref().map(|_| {
+            let mut token = Box::<Zeroizing<[u8; 16]>>::default();
+            token.copy_from_slice(&*Zeroizing::new(self.reset_key.reset_token(server_id.0)));
+            token
+        });
         let mut trace = Trace::new(&config);
         let (welcome_message, protection) = match responder {
             Some((ephemeral, responder)) => {

@@ -116,8 +116,9 @@ pub enum Frame<'a> {
     PathChallenge([u8; 8]),
     /// Answers a path challenge.
     PathResponse([u8; 8]),
-    /// The token of a reset of this connection.
-    ResetToken([u8; 16]),
+    /// The token of a reset of this connection: lent, for a copy would stay on the stack, and get from there
+    /// between the fields of values that are moved to the heap.
+    ResetToken(&'a [u8; 16]),
     /// Closes the connection.
     Close {
         /// Why, as a number.
@@ -218,7 +219,7 @@ impl<'a> Frame<'a> {
             }
             Self::ResetToken(token) => {
                 out.push(23);
-                out.extend_from_slice(token);
+                out.extend_from_slice(*token);
             }
             Self::Close { code, reason } => {
                 out.push(24);
@@ -264,7 +265,7 @@ impl<'a> Frame<'a> {
             20 => read_ack_frequency(fields)?,
             21 => Self::PathChallenge(fields.array()?),
             22 => Self::PathResponse(fields.array()?),
-            23 => Self::ResetToken(fields.array()?),
+            23 => Self::ResetToken(fields.array_ref()?),
             24 => {
                 let code = number_u32(fields)?;
                 let count = usize::from(fields.u8()?);

@@ -60,7 +60,7 @@ fn frames_come_back_and_cut_ones_do_not() {
     round_trip(Frame::AckFrequency { datagrams: 64, delay: Duration::from_millis(10) });
     round_trip(Frame::PathChallenge([1; 8]));
     round_trip(Frame::PathResponse([2; 8]));
-    round_trip(Frame::ResetToken([2; 16]));
+    round_trip(Frame::ResetToken(&[2; 16]));
     round_trip(Frame::Close { code: u32::MAX, reason: "gone" });
     round_trip(Frame::Ignored { kind: 96, body: b"grease" });
 }

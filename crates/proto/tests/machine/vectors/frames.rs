@@ -151,7 +151,7 @@ pub(super) fn frame_of<'a>(frame: &'a Value, data: &'a [u8]) -> Frame<'a> {
         },
         "path_challenge" => Frame::PathChallenge(bytes(&frame["bytes"])),
         "path_response" => Frame::PathResponse(bytes(&frame["bytes"])),
-        "reset_token" => Frame::ResetToken(bytes(&frame["token"])),
+        "reset_token" => Frame::ResetToken(Box::leak(Box::new(bytes(&frame["token"])))),
         "close" => {
             let reason = std::str::from_utf8(data).unwrap();
             Frame::Close { code: number(&frame["code"]), reason }
