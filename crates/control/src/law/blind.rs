@@ -5,7 +5,9 @@
 //! two fifths of what was sent at a guess are lost, it becomes what got through; and where that goes on, it
 //! is a share of the link, which loses a part when a tenth is lost, and grows by a part of a packet a round
 //! trip else. What a train shows then is the link's rate and not what is free of it, and is not used before
-//! nothing is lost. While nothing at all is heard the guess is halved again and again (STANDARD-1, H-4.5a).
+//! nothing is lost. Where that share is enough for a window, one takes its place at once; it does after the
+//! first reduction where what arrives is less than the link passes, so that others are there. While nothing
+//! at all is heard the guess is halved again and again (STANDARD-1, H-4.5a).
 //!
 //! What little is heard before a rate is known bounds the guess: where even the closest two of the datagrams
 //! that were sent together arrived far apart, the link is slow ([`pairs`](super::pairs)).
@@ -19,6 +21,7 @@ use crate::tuning::blind::{
     GROWTH, HALVED_AFTER, HINT_GAIN, LATER_RATE, MAX_HALVINGS, MAX_TRAIN, MIN_AT_ONCE, MIN_LEFT,
     MIN_SLOW_RTT, PAIR_WAIT, SHARED_LOSS, SURE_CUTS, WINDOW,
 };
+use crate::tuning::start::CROWDED;
 use crate::tuning::{FULL_PACKET, trains};
 use crate::units::{Bytes, Rate, Span};
 use haulier_core::Instant;
@@ -54,6 +57,9 @@ pub(crate) struct Blind {
     is_at_once: bool,
     /// When it was first heard that a datagram arrived.
     heard_at: Option<Instant>,
+    /// The arrivals that were first and last.
+    arrivals: Option<(Sample, Sample)>,
+    is_small: bool,
     guess: Guess,
     /// What it was before losses last reduced it, and these.
     before: Option<(Guess, Blamed)>,
@@ -74,6 +80,8 @@ impl Blind {
             pairs: Pairs::new(),
             is_at_once: false,
             heard_at: None,
+            arrivals: None,
+            is_small: false,
             guess: Guess { share: None, cuts: 0, calm: 0, seen: Seen::new() },
             before: None,
             fresh_from: 0,
@@ -111,15 +119,16 @@ impl Blind {
 
     /// The fate of a datagram is settled, and `next` is the number after the last one sent. Where most is
     /// lost the guess becomes what was left of it, and from then on a share of the link: it follows what
-    /// gets through, and grows slowly.
-    pub(super) fn on_settled(&mut self, number: u64, is_lost: bool, next: u64, rtt: Span) {
+    /// gets through, and grows slowly. Returns whether it has overrun the link for sure: it is such a share
+    /// already, or others are there.
+    pub(super) fn on_settled(&mut self, number: u64, is_lost: bool, next: u64, rtt: Span) -> bool {
         if number < self.fresh_from {
-            return;
+            return false;
         }
         self.guess.seen.on_settled(is_lost);
         let window = if self.guess.share.is_some() { WINDOW } else { FIRST_WINDOW };
         if self.guess.seen.total() < window {
-            return;
+            return false;
         }
         let seen = core::mem::take(&mut self.guess.seen);
         let (lost, blamed) = (seen.share(), seen.lost());
@@ -135,6 +144,7 @@ impl Blind {
             guess.share = Some((rate * (1.0 - lost).max(MIN_LEFT)).max(least.min(rate)));
             (guess.calm, guess.cuts) = (0, guess.cuts + 1);
             self.fresh_from = next;
+            return !self.is_small && (self.share().is_some() || self.is_shared());
         } else if is_sure {
             guess.share = Some(rate + GROWTH * packet.min(rate));
             guess.calm = if lost > 0.0 { 0 } else { guess.calm + 1 };
@@ -142,22 +152,41 @@ impl Blind {
             // It was bad luck.
             (guess.share, guess.cuts) = (None, 0);
         }
+        false
+    }
+
+    /// Whether others are on the link: less arrives than it passes, as the copies of a request show, or the
+    /// fastest of the datagrams that were sent together.
+    fn is_shared(&self) -> bool {
+        let Some((first, last)) = self.arrivals else { return false };
+        let arrives = (last.received - first.received) / (last.at - first.at).max(Span(1.0));
+        let link = self.pairs.fastest();
+        arrives < CROWDED * self.hint.map_or(link, |hint| hint.min(link))
     }
 
     /// A datagram that counted as lost has arrived. If most of the losses were none that have reduced the
-    /// guess, it is what it was.
-    pub(super) fn on_spurious(&mut self, number: u64) {
+    /// guess, it is what it was; returns whether that is so.
+    pub(super) fn on_spurious(&mut self, number: u64) -> bool {
         if number >= self.fresh_from {
             self.guess.seen.on_spurious();
         }
-        if let Some((guess, _)) = self.before.take_if(|(_, lost)| lost.is_refuted_by(number)) {
+        let refuted = self.before.take_if(|(_, lost)| lost.is_refuted_by(number));
+        if let Some((guess, _)) = refuted {
             self.guess = Guess { seen: self.guess.seen, ..guess };
         }
+        refuted.is_some()
     }
 
     /// The share of a link that is full for sure: no rate that a train shows is taken for what is free of it.
     pub(super) fn share(&self) -> Option<Rate> {
         self.guess.share.filter(|_| self.guess.cuts >= SURE_CUTS)
+    }
+
+    /// It is this share of the link for sure.
+    pub(super) fn set_share(&mut self, rate: Rate, next: u64) {
+        self.is_small = true;
+        (self.guess, self.fresh_from) =
+            (Guess { share: Some(rate), cuts: SURE_CUTS, calm: 0, seen: Seen::new() }, next);
     }
 
     /// Whether hardly anything is lost at it, so that it may be left.
@@ -174,6 +203,9 @@ impl Blind {
     pub(super) fn on_arrival(&mut self, now: Instant, sample: &Sample) {
         self.heard_at.get_or_insert(now);
         self.pairs.on_arrival(sample);
+        let (first, last) = self.arrivals.unwrap_or((*sample, *sample));
+        let first = if sample.at < first.at { *sample } else { first };
+        self.arrivals = Some((first, if sample.at > last.at { *sample } else { last }));
         // What is on its way shows more soon: only where nothing is, more is guessed.
         self.is_at_once = self.pairs.at_once() >= MIN_AT_ONCE.max(self.sent / 2);
     }
@@ -273,12 +305,14 @@ mod tests {
     }
 
     /// Reports what became of the next `datagrams`, each sent after the one before, of which one of `one_in`
-    /// arrived.
-    fn settle(blind: &mut Blind, next: &mut u64, datagrams: u64, one_in: u64) {
+    /// arrived. Returns whether they have overrun the link.
+    fn settle(blind: &mut Blind, next: &mut u64, datagrams: u64, one_in: u64) -> bool {
+        let mut is_over = false;
         for _ in 0..datagrams {
-            blind.on_settled(*next, !next.is_multiple_of(one_in), *next + 1, RTT);
+            is_over |= blind.on_settled(*next, !next.is_multiple_of(one_in), *next + 1, RTT);
             *next += 1;
         }
+        is_over
     }
 
     #[test]
@@ -295,6 +329,27 @@ mod tests {
         settle(&mut blind, &mut next, 2_000, 1_000_000);
         let least = FLOOR.min(FULL_PACKET / RTT);
         assert!((blind.rate() / least - 1.0).abs() < 1e-9, "a packet a round trip");
+    }
+
+    /// In a crowd a guess was reduced by what is lost, again and again, and crept up from there while others
+    /// had the link.
+    #[test]
+    fn a_guess_of_which_little_arrives_is_no_rate_for_a_shared_link() {
+        let overruns = |apart_ms: u16| {
+            let (mut blind, mut next) = (Blind::new(FLOOR, None), 0);
+            arrive(&mut blind, 4, Span::from_millis(1));
+            for n in 1..5_u16 {
+                let at = Span::from_millis(3 + n * apart_ms);
+                let (number, sent, bytes) = (u64::from(n) + 3, at, Bytes(1_250.0));
+                let passed = Bytes(1_250.0) * f64::from(n + 3);
+                let sample =
+                    Sample { number, bytes, at, sent, delay: at, passed, received: passed };
+                blind.on_arrival(Instant::from_millis(1_000), &sample);
+            }
+            settle(&mut blind, &mut next, 8, 2)
+        };
+        assert!(!overruns(1), "it is all that the link passes: one of 10 Mbit/s");
+        assert!(overruns(5), "of 10 Mbit/s four arrive");
     }
 
     /// What was sent before the guess was reduced says nothing about what is sent since.
@@ -364,7 +419,7 @@ mod tests {
     fn a_guess_that_was_cut_for_nothing_is_what_it_was() {
         let mut blind = Blind::new(FLOOR, None);
         let before = blind.rate();
-        (0..8).for_each(|number| blind.on_settled(number, number % 2 == 0, 8, RTT));
+        (0..8).for_each(|number| _ = blind.on_settled(number, number % 2 == 0, 8, RTT));
         assert!(blind.rate() < before);
         blind.on_spurious(9);
         blind.on_spurious(0);

@@ -7,6 +7,7 @@
 
 mod blamed;
 mod blind;
+mod credit;
 mod cubic;
 mod drains;
 mod link;
@@ -25,6 +26,7 @@ use alloc::boxed::Box;
 pub(crate) use blind::Blind;
 pub(crate) use link::Link;
 
+use self::credit::Credit;
 use self::pace::Pace;
 use self::start::Start;
 use self::windowed::Windowed;
@@ -69,6 +71,10 @@ pub(crate) struct Pacing {
     /// A router has marked a datagram before there was a rate of its own: the number after the last datagram
     /// sent when it was heard of, for those before say nothing new.
     marked: Option<u64>,
+    /// What a start may send beside what has arrived.
+    credit: Credit,
+    /// The guess that a window took the place of, until it is known that its losses were some.
+    overrun: Option<Box<Blind>>,
     /// The datagrams in flight, those with a slice, the minimum round trip, and by how much later than that
     /// fates are heard.
     in_flight: (u32, u32),
@@ -95,6 +101,8 @@ impl Pacing {
             sent_at: Instant::ZERO,
             room: Bytes::ZERO,
             marked: None,
+            credit: Credit::new(),
+            overrun: None,
             in_flight: (0, 0),
             rtt: Span::ZERO,
             later: Span::ZERO,
@@ -115,6 +123,9 @@ impl Pacing {
     /// later than that the caller hears of fates.
     pub(crate) fn set_in_flight(&mut self, in_flight: (u32, u32), rtt: Span, later: Span) {
         (self.in_flight, self.later) = (in_flight, later);
+        if in_flight.0 == 0 {
+            self.credit.on_idle();
+        }
         if rtt < self.rtt || self.rtt == Span::ZERO {
             self.rtt = rtt;
         }
@@ -226,6 +237,18 @@ impl Pacing {
         self.law = Law::Windowed(Box::new(law));
     }
 
+    /// What was sent at a guess has overrun the link for sure: a window begins with as much as is expected to
+    /// arrive of it.
+    fn end_guess(&mut self) {
+        let Law::Blind(blind) = &self.law else { return };
+        let rate = blind.rate();
+        self.overrun = Some(blind.clone());
+        self.begin(Pace::new(rate), rate, false);
+        if let Law::Windowed(law) = &mut self.law {
+            law.guess(self.credit.kept() * f64::from(self.in_flight.0));
+        }
+    }
+
     /// Whether the round trip is short.
     fn is_near(&self) -> bool {
         self.sent_at != Instant::ZERO
@@ -313,8 +336,13 @@ impl Pacing {
 
     /// The fate of a datagram is settled.
     pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool, rtt: Span) {
+        self.credit.on_settled(is_lost, self.in_flight.0);
         match &mut self.law {
-            Law::Blind(blind) => blind.on_settled(number, is_lost, self.next, rtt),
+            Law::Blind(blind) => {
+                if blind.on_settled(number, is_lost, self.next, rtt) {
+                    self.end_guess();
+                }
+            }
             Law::Start(start) => start.on_settled(number, is_lost),
             Law::Windowed(law) => law.on_settled(number, is_lost),
         }
@@ -322,8 +350,13 @@ impl Pacing {
 
     /// One that was taken for lost has arrived: what that has changed is undone.
     pub(crate) fn on_spurious(&mut self, number: u64) {
+        self.credit.on_spurious();
+        if let Some(blind) = self.overrun.take_if(|blind| blind.on_spurious(number)) {
+            self.law = Law::Blind(blind);
+            return;
+        }
         match &mut self.law {
-            Law::Blind(blind) => blind.on_spurious(number),
+            Law::Blind(blind) => _ = blind.on_spurious(number),
             Law::Start(start) => start.on_spurious(number),
             Law::Windowed(law) => law.on_spurious(),
         }
@@ -357,6 +390,12 @@ impl Pacing {
                 if let Some(longer) = law.poll_longer() {
                     self.base.shift(longer);
                     self.rise = Some(longer);
+                }
+                if let Some(rate) = law.poll_too_small(packet)
+                    && let Some(mut blind) = self.overrun.take()
+                {
+                    blind.set_share(rate.max(self.floor.min(rate)), self.next);
+                    self.law = Law::Blind(blind);
                 }
             }
         }

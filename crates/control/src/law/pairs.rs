@@ -49,8 +49,13 @@ impl Pairs {
         self.at_once
     }
 
+    /// The rate of the fastest of them; infinite where there are too few.
+    pub(super) fn fastest(&self) -> Rate {
+        if self.count < MIN_PAIRS { Rate::INFINITY } else { self.fastest }
+    }
+
     /// What the link has at most, where that is known.
     pub(super) fn bound(&self) -> Rate {
-        if self.count < MIN_PAIRS { Rate::INFINITY } else { PAIR_GAIN * self.fastest }
+        PAIR_GAIN * self.fastest()
     }
 }

@@ -116,6 +116,11 @@ impl Start {
         }
     }
 
+    /// The highest rate that the link is known to have.
+    pub(super) fn most(&self) -> Rate {
+        self.known.max(self.pace.rate())
+    }
+
     pub(super) const fn set_disorder(&mut self, disorder: Span) {
         self.disorder = disorder;
     }

@@ -18,6 +18,7 @@ use losses::Losses;
 use objective::{LOAD_SCREEN, Objective};
 use others::{Found, Others};
 use passed::Passed;
+
 use window::{Seen, Window};
 
 use super::link::Link;
@@ -38,6 +39,9 @@ const PACE: f64 = 1.2;
 
 /// Datagrams of the first window beside those that the known rate keeps in flight.
 const MIN_FIRST: f64 = 4.0;
+
+/// Datagrams in a round trip below which a window cannot pace: it has at least as many in flight.
+const FEW: f64 = MIN_FIRST;
 
 /// An ack is sent after 16 datagrams, and is heard before these have been sent.
 const ACKED: f64 = 32.0;
@@ -102,6 +106,10 @@ pub(super) struct Windowed {
     least: Span,
     /// The path has become longer, and by how much.
     longer: Option<Span>,
+    /// What it began with was a guess, which the first round replaces.
+    is_guess: bool,
+    /// Datagrams a second that pass, fewer than a window can pace.
+    too_small: Option<f64>,
 }
 
 impl Windowed {
@@ -136,12 +144,37 @@ impl Windowed {
             mean: trip,
             least: trip,
             longer: None,
+            is_guess: false,
+            too_small: None,
         }
     }
 
     /// The rate that the link is known to have has passed already, as far as arrivals in order show.
     pub(super) fn set_passed(&mut self, packet: Bytes) {
         self.passed.set(self.known * SECOND / packet);
+    }
+
+    /// This many of the datagrams in flight are expected to arrive, and nothing else is known.
+    pub(super) const fn guess(&mut self, datagrams: f64) {
+        self.window.set_size(MIN_FIRST + datagrams);
+        self.passed.watch();
+        self.is_guess = true;
+    }
+
+    /// What arrived in the first round is what the path passes for this flow.
+    fn end_guess(&mut self) {
+        let rate = self.passed.last();
+        let few = rate * self.trip() < FEW;
+        self.too_small = few.then_some(rate);
+        self.is_guess = false;
+        self.passed.set(rate);
+        self.window.set_size(MIN_FIRST + rate * self.trip());
+        self.window.begin_round(self.in_flight);
+    }
+
+    /// The rate that passes, if that is too little for a window, and was just found out.
+    pub(super) fn poll_too_small(&mut self, packet: Bytes) -> Option<Rate> {
+        self.too_small.take().map(|rate| rate * packet / SECOND)
     }
 
     /// Whether it gives way to a game.
@@ -305,6 +338,9 @@ impl Windowed {
         let rests = self.yielding.poll_rest(now);
         let is_full = self.window.was_short() && !self.window.is_tried() && !rests;
         self.passed.end_round(self.lost_behind(), packet, is_full);
+        if self.is_guess && self.passed.last().is_finite() {
+            return self.end_guess();
+        }
         let (trip, queue, size) = (self.trip(), seen.queue, self.window.size());
         if self.others.is_draining() {
             match self.others.end_drain_round(size, trip, packet / self.known / SECOND) {

@@ -31,6 +31,8 @@ pub(super) struct Passed {
     /// The newest arrival, and the newest of the rounds before.
     newest: Option<Arrival>,
     began: Option<Arrival>,
+    /// The first round counts, too, and not only those after one that is known from beginning to end.
+    is_watched: bool,
 }
 
 impl Passed {
@@ -42,6 +44,7 @@ impl Passed {
             kept: 1.0,
             newest: None,
             began: None,
+            is_watched: false,
         }
     }
 
@@ -65,6 +68,11 @@ impl Passed {
         self.rates = [rate; ROUNDS];
     }
 
+    /// What arrives from now on counts, too, before there was a whole round.
+    pub(super) const fn watch(&mut self) {
+        self.is_watched = true;
+    }
+
     /// At least this many datagrams a second pass.
     pub(super) fn raise(&mut self, rate: f64) {
         self.rates[0] = self.rates[0].max(rate);
@@ -84,6 +92,9 @@ impl Passed {
             bytes: sample.passed,
             received: sample.received,
         });
+        if self.is_watched {
+            self.began = self.began.or(self.newest);
+        }
     }
 
     /// A round ends. All that was sent has passed, but at most this share of it was `lost` behind the

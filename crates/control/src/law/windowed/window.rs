@@ -86,7 +86,7 @@ const MAX_USUAL: f64 = 0.3;
 const MAX_BEHIND: f64 = 0.5;
 
 /// The least window: what is lost of three datagrams may be all of them. And the most, which is no limit.
-const MIN_WINDOW: f64 = 4.0;
+pub(in crate::law) const MIN_WINDOW: f64 = 4.0;
 const MAX_WINDOW: f64 = 1e6;
 
 /// The target for a flow that sends a datagram each `each` seconds.
