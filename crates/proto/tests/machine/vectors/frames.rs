@@ -38,7 +38,7 @@ pub(super) fn content(frame: &Value) -> Vec<u8> {
         return out;
     }
     let is_there = |name: &&str| frame[*name].is_string();
-    let data = ["map", "reason"].into_iter().find(is_there).unwrap_or("data");
+    let data = ["map", "reason", "token"].into_iter().find(is_there).unwrap_or("data");
     let data = &frame[data];
     match data {
         Value::String(hex) => unhex(hex),
@@ -151,7 +151,7 @@ pub(super) fn frame_of<'a>(frame: &'a Value, data: &'a [u8]) -> Frame<'a> {
         },
         "path_challenge" => Frame::PathChallenge(bytes(&frame["bytes"])),
         "path_response" => Frame::PathResponse(bytes(&frame["bytes"])),
-        "reset_token" => Frame::ResetToken(Box::leak(Box::new(bytes(&frame["token"])))),
+        "reset_token" => Frame::ResetToken(data.try_into().unwrap()),
         "close" => {
             let reason = std::str::from_utf8(data).unwrap();
             Frame::Close { code: number(&frame["code"]), reason }
