@@ -5,7 +5,7 @@
 //! two fifths of what was sent at a guess are lost, it becomes what got through; and where that goes on, it
 //! is a share of the link, which loses a part when a tenth is lost, and grows by a part of a packet a round
 //! trip else. What a train shows then is the link's rate and not what is free of it, and is not used before
-//! nothing is lost. While nothing at all is heard the guess is halved again and again (STANDARD-1, H-4.5a).
+//! nothing is lost. While nothing at all is heard the guess falls with the time (STANDARD-1, H-4.5a).
 //!
 //! What little is heard before a rate is known bounds the guess: where even the closest two of the datagrams
 //! that were sent together arrived far apart, the link is slow ([`pairs`](super::pairs)).
@@ -15,9 +15,9 @@ use super::pairs::Pairs;
 use super::seen::Seen;
 use crate::belief::samples::Sample;
 use crate::tuning::blind::{
-    AHEAD, AT_ONCE_RATE, BELIEVED_SLICES, CALM, FIRST_RATE, FIRST_SLICES, FIRST_WINDOW, FLOODED,
-    GROWTH, HALVED_AFTER, HINT_GAIN, LATER_RATE, MAX_HALVINGS, MAX_TRAIN, MIN_AT_ONCE, MIN_LEFT,
-    MIN_SLOW_RTT, PAIR_WAIT, SHARED_LOSS, SURE_CUTS, WINDOW,
+    AHEAD, AT_ONCE_RATE, CALM, FIRST_RATE, FIRST_SLICES, FIRST_WINDOW, FLOODED, GROWTH, HINT_GAIN,
+    LATER_RATE, MAX_TRAIN, MIN_AT_ONCE, MIN_LEFT, MIN_SLOW_RTT, PAIR_WAIT, SHARED_LOSS, SURE_CUTS,
+    UNHEARD, WINDOW,
 };
 use crate::tuning::{FULL_PACKET, trains};
 use crate::units::{Bytes, Rate, Span};
@@ -88,7 +88,7 @@ impl Blind {
     /// A slice was sent while no rate was known.
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: Bytes) {
         self.count(now, bytes);
-        self.paced_at = self.paced_at.max(now.into()) + bytes / self.rate();
+        self.paced_at = self.paced_at.max(now.into()) + bytes / self.rate_at(now);
     }
 
     /// The same for a slice of a train, which is not paced. `next` is its number.
@@ -200,14 +200,15 @@ impl Blind {
         let unhinted = if self.sent < FIRST_SLICES { FIRST_RATE } else { LATER_RATE };
         let guess = self.hint.map_or(unhinted, |hint| hint * HINT_GAIN);
         let guess = if self.is_at_once { guess.max(AT_ONCE_RATE) } else { guess };
-        let halved = (0..self.halvings()).fold(guess, |rate, _| rate / 2.0);
-        let guess = halved.max(self.floor.min(guess));
         self.guess.share.unwrap_or(guess).min(self.pairs.bound())
     }
 
-    fn halvings(&self) -> usize {
-        let unheard = if self.heard_at.is_none() { self.sent } else { 0 };
-        (unheard.saturating_sub(BELIEVED_SLICES) / HALVED_AFTER).min(MAX_HALVINGS)
+    /// The same after a time in which nothing was heard: less, the longer that is.
+    fn rate_at(&self, now: Instant) -> Rate {
+        let rate = self.rate();
+        let since = self.since.filter(|_| self.heard_at.is_none());
+        let unheard = since.map_or(Span::ZERO, |since| Span::from(now) - Span::from(since));
+        if unheard > UNHEARD { (UNHEARD / unheard * rate).max(self.floor.min(rate)) } else { rate }
     }
 
     /// Whether the link is so slow that a train is too much at once.
@@ -251,18 +252,23 @@ mod tests {
         assert!((mbit(&blind) - 4.0).abs() < 1e-9, "nothing says that the link is so fast");
     }
 
+    /// [H-4.5a] In a crowd the first ack comes after a queue of several round trips, and all of that time
+    /// each flow went on at its guess.
     #[test]
-    fn halving_ends_at_the_floor() {
-        let after = |floor, slices| {
-            let mut blind = Blind::new(floor, None);
-            send(&mut blind, 0, slices);
-            mbit(&blind)
+    fn while_nothing_is_heard_a_guess_falls_to_the_floor() {
+        let rate = |floor, ms: u64| {
+            let mut blind = Blind::new(floor, Some(Rate::from_kbps(100_000)));
+            blind.on_sent(Instant::from_millis(1_000), Bytes(1_088.0));
+            blind.rate_at(Instant::from_millis(1_000 + ms)) / Rate::from_kbps(1_000)
         };
-        assert!((after(FLOOR, 256 + 128) - 2.0).abs() < 1e-9);
-        assert!((after(FLOOR, 5_000) - 0.2).abs() < 1e-9);
-        assert!(after(Rate::ZERO, 5_000) > 0.003, "without a floor it is not zero");
-        let high = after(Rate::from_kbps(50_000), 5_000);
-        assert!((high - 4.0).abs() < 1e-9, "a floor does not raise the guess");
+        assert!((rate(FLOOR, 60) - 95.0).abs() < 0.1 && (rate(FLOOR, 120) - 47.5).abs() < 0.1);
+        assert!((rate(Rate::from_kbps(50_000), 240) - 50.0).abs() < 0.1);
+        let high = rate(Rate::from_kbps(200_000), 240);
+        assert!((high - 95.0).abs() < 0.1, "a floor does not raise the guess");
+        let mut blind = Blind::new(FLOOR, None);
+        blind.on_sent(Instant::ZERO, Bytes(1_088.0));
+        arrive(&mut blind, 1, Span::ZERO);
+        assert!((blind.rate_at(Instant::from_millis(5_000)) / blind.rate() - 1.0).abs() < 1e-9);
     }
 
     #[test]

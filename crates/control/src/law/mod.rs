@@ -5,6 +5,7 @@
 //! ([`windowed`]). Each law is a variant with its own state, and this file selects it. All but the first have
 //! a [`pace`], which says when the next slice may be sent.
 
+mod allowance;
 mod blamed;
 mod blind;
 mod cubic;
@@ -25,12 +26,13 @@ use alloc::boxed::Box;
 pub(crate) use blind::Blind;
 pub(crate) use link::Link;
 
+use self::allowance::Allowance;
 use self::pace::Pace;
 use self::start::Start;
 use self::windowed::Windowed;
 use crate::belief::samples::{BaseDelay, Sample};
 use crate::tuning::flow::DECREASE;
-use crate::tuning::{FULL_PACKET, NEARLY_FULL, TICK};
+use crate::tuning::{ACK_DELAY, FULL_PACKET, NEARLY_FULL, TICK};
 use crate::units::{Bytes, Rate, Span};
 use crate::urgency::Urgency;
 use haulier_core::Instant;
@@ -69,6 +71,8 @@ pub(crate) struct Pacing {
     /// A router has marked a datagram before there was a rate of its own: the number after the last datagram
     /// sent when it was heard of, for those before say nothing new.
     marked: Option<u64>,
+    /// What may be in flight before there is a window.
+    allowance: Allowance,
     /// The datagrams in flight, those with a slice, the minimum round trip, and by how much later than that
     /// fates are heard.
     in_flight: (u32, u32),
@@ -95,6 +99,7 @@ impl Pacing {
             sent_at: Instant::ZERO,
             room: Bytes::ZERO,
             marked: None,
+            allowance: Allowance::new(),
             in_flight: (0, 0),
             rtt: Span::ZERO,
             later: Span::ZERO,
@@ -118,9 +123,19 @@ impl Pacing {
         if rtt < self.rtt || self.rtt == Span::ZERO {
             self.rtt = rtt;
         }
-        if let Law::Windowed(law) = &mut self.law {
-            law.set_in_flight(in_flight.0, in_flight.1);
+        match &mut self.law {
+            Law::Blind(blind) => {
+                let holds = blind.rate() * self.trip() / (self.full + NEARLY_FULL);
+                self.allowance.guess(in_flight.0, holds);
+            }
+            Law::Start(_) => {}
+            Law::Windowed(law) => law.set_in_flight(in_flight.0, in_flight.1),
         }
+    }
+
+    /// How long after a datagram its fate is heard of.
+    fn trip(&self) -> Span {
+        self.rtt + self.later + ACK_DELAY
     }
 
     /// The number of datagrams in flight.
@@ -130,7 +145,10 @@ impl Pacing {
 
     /// Whether as much is in flight as may be.
     pub(crate) fn is_full(&self) -> bool {
-        matches!(&self.law, Law::Windowed(law) if law.is_full())
+        match &self.law {
+            Law::Windowed(law) => law.is_full(),
+            Law::Start(_) | Law::Blind(_) => self.allowance.is_spent(self.in_flight.0),
+        }
     }
 
     /// What was used beside a game, where that has shown no queue.
@@ -148,7 +166,7 @@ impl Pacing {
             Law::Blind(blind) => (blind.next_after_train().min(self.next), blind.passed_at(rate)),
             _ => (self.next, Span::ZERO),
         };
-        let mut start = Start::new(rate, self.floor, first, self.next);
+        let mut start = Start::new(rate, first, self.next);
         if self.is_near() {
             start.hold(passed_at, self.room);
         }
@@ -191,6 +209,7 @@ impl Pacing {
         }
         if self.is_beside_game() {
             self.law = Law::Blind(Box::new(Blind::new(self.floor, self.hint)));
+            self.allowance = Allowance::new();
         }
         let Some(rate) = known else { return };
         if let Law::Blind(blind) = &self.law {
@@ -200,8 +219,10 @@ impl Pacing {
                 None => self.start(rate),
             }
         }
-        let is_near = self.is_near();
+        let (is_near, trip) = (self.is_near(), self.trip());
         let Law::Start(start) = &mut self.law else { return };
+        let trip = trip + start.disorder();
+        self.allowance.set_holds(rate * trip / (self.full + NEARLY_FULL));
         start.set_rate(rate);
         let (mut pace, share) = (start.pace, start.share(rate));
         let is_in_order = start.is_in_order();
@@ -306,13 +327,14 @@ impl Pacing {
         self.room = link.room;
         match &mut self.law {
             Law::Blind(_) => {}
-            Law::Start(start) => start.on_sent(now, number, bytes, link),
+            Law::Start(start) => start.on_sent(now, bytes, link),
             Law::Windowed(law) => law.on_sent(now, bytes, link),
         }
     }
 
     /// The fate of a datagram is settled.
     pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool, rtt: Span) {
+        self.allowance.on_settled(is_lost);
         match &mut self.law {
             Law::Blind(blind) => blind.on_settled(number, is_lost, self.next, rtt),
             Law::Start(start) => start.on_settled(number, is_lost),
@@ -322,6 +344,7 @@ impl Pacing {
 
     /// One that was taken for lost has arrived: what that has changed is undone.
     pub(crate) fn on_spurious(&mut self, number: u64) {
+        self.allowance.on_spurious();
         match &mut self.law {
             Law::Blind(blind) => blind.on_spurious(number),
             Law::Start(start) => start.on_spurious(number),
@@ -351,7 +374,10 @@ impl Pacing {
         let packet = self.full + NEARLY_FULL;
         match &mut self.law {
             Law::Blind(_) => {}
-            Law::Start(start) => start.on_arrival(sample, delay),
+            Law::Start(start) => {
+                self.allowance.on_arrival(delay > start::target(start.pace.rate()));
+                start.on_arrival(sample, delay);
+            }
             Law::Windowed(law) => {
                 law.on_delay(now.into(), sample, delay, fell, packet);
                 if let Some(longer) = law.poll_longer() {

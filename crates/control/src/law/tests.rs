@@ -169,7 +169,7 @@ fn a_mark_counts_as_a_queue_above_the_target() {
 }
 
 /// A train of 20 shows 10 Mbit/s, and behind it a guess has sent 180 datagrams at the same rate, of which one
-/// in ten arrives 8 ms after the other: that is what the start goes on at, and not the rate of the link.
+/// in ten arrives 8 ms after the other: that is a window's share, and as many are in flight.
 #[test]
 fn a_flight_on_a_guess_is_judged_once_there_is_a_rate() {
     let mut pacing = Pacing::new(FLOOR, None);
@@ -194,8 +194,14 @@ fn a_flight_on_a_guess_is_judged_once_there_is_a_rate() {
             pacing.on_arrival(Instant::from_millis(200), &sample);
         }
     }
-    let pace = pacing.rate().unwrap() / REFERENCE;
-    assert!(pacing.is_start() && (0.05..0.2).contains(&pace), "{pace}");
+    let Law::Start(start) = &pacing.law else { panic!("{:?}", pacing.law) };
+    let share = start.share(REFERENCE).unwrap() / REFERENCE;
+    assert!((0.05..0.2).contains(&share), "{share}");
+    let mut is_full_with = |datagrams| {
+        pacing.set_in_flight((datagrams, datagrams), rtt, Span::ZERO);
+        pacing.is_full()
+    };
+    assert!(is_full_with(60) && !is_full_with(40), "what was lost is not sent again at once");
 }
 
 #[test]

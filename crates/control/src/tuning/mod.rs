@@ -88,14 +88,13 @@ pub(crate) mod blind {
     /// round trip.
     pub(crate) const HINT_GAIN: f64 = 0.95;
 
-    /// The minimum number of slices before the rate is halved. A single chunk over a queue too short for a
-    /// train is delivered soonest that way.
+    /// Slices without a rate after which losses are all that there is to plan with: those of a chunk.
     pub(crate) const BELIEVED_SLICES: usize = 256;
 
-    /// After those the rate is halved every this many slices while nothing is heard, and at most so often,
-    /// where no floor is set.
-    pub(crate) const HALVED_AFTER: usize = 128;
-    pub(crate) const MAX_HALVINGS: usize = 10;
+    /// How long a guess is kept while nothing is heard. From then on it falls with the time, so that what is
+    /// sent grows with its logarithm: most round trips are shorter, and one that a crowd's queue makes longer
+    /// passes no more.
+    pub(crate) const UNHEARD: Span = Span::from_millis(60);
 
     /// Datagrams after which the losses of a guess are judged: of the first flight, of which a client whose
     /// address is not proven gets 12, and later. If more than this share is lost, it is too much.
@@ -141,6 +140,21 @@ pub(crate) mod blind {
 
     /// How far sending may run ahead of the rate: one tick.
     pub(crate) const AHEAD: Span = Span::from_millis(1);
+}
+
+/// What may be in flight before there is a window: `law/allowance.rs`.
+pub(crate) mod allowance {
+    /// Datagrams at a guess, until some are lost (STANDARD-1, H-4.5a).
+    pub(crate) const GUESS: f64 = 512.0;
+
+    /// And after losses, however many: an initial window (RFC 6928). With four a flow behind a queue of three
+    /// packets had a sixtieth of the link beside another.
+    pub(crate) const LEAST: f64 = 10.0;
+
+    /// How many more for each that arrives: a third of what is sent may be lost for good. With half as many
+    /// crowds drop a point less, but those who join beside others get their share late: of six flows Jain's
+    /// index was 0.69 to 0.89 on three of five seeds.
+    pub(crate) const GROWTH: f64 = 0.5;
 }
 
 /// Trains, sent back to back to measure the rate: `trains.rs`.

@@ -71,13 +71,12 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         )],
     },
     Mechanism {
-        name: "halving",
+        name: "unheard",
         without: "a guess is kept while nothing is heard",
         edits: &[edit(
             BLIND,
-            "        (unheard.saturating_sub(BELIEVED_SLICES)",
-            "        if $off {\n            return 0;\n        }\n        \
-             (unheard.saturating_sub(BELIEVED_SLICES)",
+            "        if unheard > UNHEARD {",
+            "        if unheard > UNHEARD && !$off {",
         )],
     },
     Mechanism {

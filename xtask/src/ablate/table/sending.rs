@@ -3,6 +3,7 @@
 use super::Mechanism;
 use crate::copy::edit;
 
+const ALLOWANCE: &str = "crates/control/src/law/allowance.rs";
 const CHOICE: &str = "crates/proto/src/bulk/choice.rs";
 const FREQUENCY: &str = "crates/proto/src/outgoing/ack_frequency.rs";
 const GATE: &str = "crates/control/src/pacer/mod.rs";
@@ -39,21 +40,21 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         )],
     },
     Mechanism {
-        name: "start-bound",
-        without: "a start that loses most goes on at the rate of the link",
+        name: "allowance",
+        without: "nothing bounds what is in flight before there is a window",
         edits: &[edit(
-            START,
-            "        if is_flooded && !self.is_bounded {",
-            "        if is_flooded && !self.is_bounded && !$off {",
+            PACING,
+            "=> self.allowance.is_spent(self.in_flight.0),",
+            "=> !$off && self.allowance.is_spent(self.in_flight.0),",
         )],
     },
     Mechanism {
-        name: "start-raise",
-        without: "and stays at what arrived",
+        name: "own-losses",
+        without: "what is lost without a queue is not replaced either",
         edits: &[edit(
-            START,
-            "} else if self.is_bounded && is_free {",
-            "} else if self.is_bounded && is_free && !$off {",
+            ALLOWANCE,
+            "} else if self.is_queued ||",
+            "} else if $off || self.is_queued ||",
         )],
     },
     Mechanism {
