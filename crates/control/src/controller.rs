@@ -204,7 +204,7 @@ impl Controller {
         if is_lost {
             self.bottleneck.on_lost(number);
         }
-        self.pacing.on_settled(number, is_lost, self.rtt_span);
+        self.pacing.on_settled(number, is_lost);
         // What is lost before there is a rate was sent too fast. Where no train gives one, it is all that
         // there is to plan with.
         let is_known = self.bottleneck.rate().is_some();

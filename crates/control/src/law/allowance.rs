@@ -9,8 +9,8 @@
 //! path's own, unless it is most of what was sent.
 
 use super::seen::Seen;
-use crate::tuning::allowance::{GROWTH, GUESS, LEAST};
-use crate::tuning::blind::{FIRST_WINDOW, FLOODED, WINDOW};
+use crate::tuning::allowance::{GROWTH, GUESS, LEAST, WINDOW};
+use crate::tuning::blind::{FIRST_WINDOW, FLOODED};
 
 /// The datagrams that may be in flight.
 #[derive(Clone, Copy, Debug)]

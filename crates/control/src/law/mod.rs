@@ -6,7 +6,6 @@
 //! a [`pace`], which says when the next slice may be sent.
 
 mod allowance;
-mod blamed;
 mod blind;
 mod cubic;
 mod drains;
@@ -212,12 +211,8 @@ impl Pacing {
             self.allowance = Allowance::new();
         }
         let Some(rate) = known else { return };
-        if let Law::Blind(blind) = &self.law {
-            match blind.share() {
-                Some(_) if !blind.is_calm() => return,
-                Some(share) => return self.begin(Pace::new(share.min(rate)), rate, true),
-                None => self.start(rate),
-            }
+        if let Law::Blind(_) = &self.law {
+            self.start(rate);
         }
         let (is_near, trip) = (self.is_near(), self.trip());
         let Law::Start(start) = &mut self.law else { return };
@@ -228,10 +223,15 @@ impl Pacing {
         let is_in_order = start.is_in_order();
         // A near path holds less than one tick sends: a window cannot pace it.
         let stays = is_near && share.is_none();
-        if is_long && !stays || self.marked.is_some() || start.is_crowded() {
+        let flood = start.flood();
+        let is_shared = start.is_crowded() || flood.is_some();
+        if is_long && !stays || self.marked.is_some() || is_shared {
             pace.begin(self.sent_at);
             pace.set(share.unwrap_or(rate));
             self.begin(pace, rate, is_in_order);
+            if let Some(arrivals) = flood {
+                self.overrun(&arrivals);
+            }
         }
     }
 
@@ -245,6 +245,24 @@ impl Pacing {
             law.set_passed(packet);
         }
         self.law = Law::Windowed(Box::new(law));
+    }
+
+    /// What was sent at a guess has overrun the link: a window begins, at the pace of what arrives.
+    fn end_guess(&mut self) {
+        let Law::Blind(blind) = &self.law else { return };
+        let Some((first, last)) = blind.arrivals() else { return };
+        let arrives = (last.received - first.received) / (last.at - first.at).max(Span(1.0));
+        let least = (self.full + NEARLY_FULL) / self.trip();
+        let rate = arrives.min(blind.rate()).max(least);
+        self.begin(Pace::new(rate), rate, false);
+        self.overrun(&(first, last));
+    }
+
+    /// What is in flight has overrun the link.
+    fn overrun(&mut self, arrivals: &(Sample, Sample)) {
+        if let Law::Windowed(law) = &mut self.law {
+            law.overrun(self.next, arrivals);
+        }
     }
 
     /// Whether the round trip is short.
@@ -333,10 +351,14 @@ impl Pacing {
     }
 
     /// The fate of a datagram is settled.
-    pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool, rtt: Span) {
+    pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool) {
         self.allowance.on_settled(is_lost);
         match &mut self.law {
-            Law::Blind(blind) => blind.on_settled(number, is_lost, self.next, rtt),
+            Law::Blind(blind) => {
+                if blind.on_settled(number, is_lost) {
+                    self.end_guess();
+                }
+            }
             Law::Start(start) => start.on_settled(number, is_lost),
             Law::Windowed(law) => law.on_settled(number, is_lost),
         }

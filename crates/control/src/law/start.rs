@@ -75,6 +75,8 @@ pub(super) struct Start {
     seen: Seen,
     /// No round has shown that less passes than the link has.
     is_alone: bool,
+    /// The first and the last arrival of a round in which most was lost.
+    flood: Option<(Sample, Sample)>,
     /// Rounds in succession that have shown a queue of others for sure.
     squeezed: u32,
     /// The caller was late in this round: what it sends at once is a queue, and says nothing of others.
@@ -95,6 +97,7 @@ impl Start {
             since: next,
             seen: Seen::new(),
             is_alone: true,
+            flood: None,
             squeezed: 0,
             is_framed: false,
         }
@@ -184,6 +187,9 @@ impl Start {
         let is_squeezed = is_queued && passed < CROWDED * known;
         self.squeezed = if is_squeezed { self.squeezed + 1 } else { 0 };
         self.is_alone &= !(is_queued && passed < ALONE * known);
+        if is_flooded {
+            self.flood = round.first.zip(round.last);
+        }
         if self.is_crowded() || is_flooded {
             // Where losses alone show others they may be the path's own.
             let is_sure = is_queued && arrived < CROWDED * known;
@@ -194,6 +200,11 @@ impl Start {
     /// Whether datagrams arrive in order, so that a rate that they show is that of the link.
     pub(super) fn is_in_order(&self) -> bool {
         DISORDERED_ROUND * self.disorder <= MIN_ROUND
+    }
+
+    /// The first and the last arrival of a round in which most was lost: the link is overrun.
+    pub(super) const fn flood(&self) -> Option<(Sample, Sample)> {
+        self.flood
     }
 
     /// Whether others are on the link for sure: their queue is seen.
@@ -218,12 +229,7 @@ mod tests {
     const PACKET: Bytes = Bytes(1_250.0);
     const RTT: Span = Span::from_millis(50);
 
-    /// Of 100 Mbit/s one datagram of this many arrives, in order and without a queue of its own.
-    fn arrive(start: &mut Start, numbers: core::ops::Range<u64>, one_in: u64) {
-        numbers.for_each(|number| arrive_late(start, number, one_in, Span::ZERO));
-    }
-
-    /// The same of one datagram, which is so late.
+    /// Of 100 Mbit/s one datagram of this many arrives, in order, each so late for a queue of others.
     fn arrive_late(start: &mut Start, number: u64, one_in: u64, delay: Span) {
         let is_lost = !number.is_multiple_of(one_in);
         start.on_settled(number, is_lost);

@@ -51,7 +51,7 @@ impl Transfer {
             if is_marked {
                 self.pacing.on_congestion_mark(sample.number);
             }
-            self.pacing.on_settled(sample.number, is_lost, 2.0 * link.delay);
+            self.pacing.on_settled(sample.number, is_lost);
             if !is_lost {
                 self.pacing.on_arrival(now.instant(), &sample);
             }
@@ -185,7 +185,7 @@ fn a_flight_on_a_guess_is_judged_once_there_is_a_rate() {
     pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
     for number in 20..200_u16 {
         let is_lost = !number.is_multiple_of(10);
-        pacing.on_settled(number.into(), is_lost, rtt);
+        pacing.on_settled(number.into(), is_lost);
         if !is_lost {
             let sent = f64::from(number) * (PACKET / REFERENCE);
             let (passed, received) = (f64::from(number) * PACKET, f64::from(number / 10) * PACKET);

@@ -96,25 +96,10 @@ pub(crate) mod blind {
     /// passes no more.
     pub(crate) const UNHEARD: Span = Span::from_millis(60);
 
-    /// Datagrams after which the losses of a guess are judged: of the first flight, of which a client whose
-    /// address is not proven gets 12, and later. If more than this share is lost, it is too much.
+    /// Datagrams after which the losses of a guess are judged: of the first flight a client whose address is
+    /// not proven gets 12. If more than this share is lost, it is too much.
     pub(crate) const FIRST_WINDOW: u32 = 8;
-    pub(crate) const WINDOW: u32 = 16;
     pub(crate) const FLOODED: f64 = 0.4;
-
-    /// From then on this share is too much, and the least that a window leaves of the rate.
-    pub(crate) const SHARED_LOSS: f64 = 0.1;
-    pub(crate) const MIN_LEFT: f64 = 0.25;
-
-    /// Reductions after which the losses are no run of bad luck, and a rate that a train shows is not
-    /// believed.
-    pub(crate) const SURE_CUTS: u32 = 2;
-
-    /// The growth in a window with fewer losses, in packets a round trip.
-    pub(crate) const GROWTH: f64 = 0.25;
-
-    /// Windows in succession without any loss after which a train looks for the rate again.
-    pub(crate) const CALM: u32 = 4;
 
     /// Pairs of datagrams sent together that bound the guess, and by how much it may exceed the rate of the
     /// fastest: jitter has delayed both.
@@ -146,6 +131,9 @@ pub(crate) mod blind {
 pub(crate) mod allowance {
     /// Datagrams at a guess, until some are lost (STANDARD-1, H-4.5a).
     pub(crate) const GUESS: f64 = 512.0;
+
+    /// Datagrams after which it is judged again whether most are lost.
+    pub(crate) const WINDOW: u32 = 16;
 
     /// And after losses, however many: an initial window (RFC 6928). With four a flow behind a queue of three
     /// packets had a sixtieth of the link beside another.

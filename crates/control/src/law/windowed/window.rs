@@ -6,7 +6,7 @@
 //! overflowed.
 //!
 //! A round ends when as many datagrams have a fate as were in flight at its beginning. The invariant: the
-//! window is never below [`MIN_WINDOW`], nor above [`MAX_WINDOW`].
+//! window is never below [`MIN_SPARSE`], nor above [`MAX_WINDOW`].
 
 #[cfg(test)]
 mod golden;
@@ -16,6 +16,7 @@ mod tests;
 use libm::sqrt;
 
 use super::losses::Losses;
+use super::sparse::Sparse;
 
 /// The queue at which a flow neither grows nor yields, in seconds: this and the larger of two. The first is
 /// that of a flow that sends a datagram a millisecond, and as its root of what one takes (Swift's scaling by
@@ -86,8 +87,13 @@ const MAX_USUAL: f64 = 0.3;
 const MAX_BEHIND: f64 = 0.5;
 
 /// The least window: what is lost of three datagrams may be all of them. And the most, which is no limit.
-const MIN_WINDOW: f64 = 4.0;
+pub(super) const MIN_WINDOW: f64 = 4.0;
 const MAX_WINDOW: f64 = 1e6;
+
+/// The least, as a pace where there are fewer. Where a round trip takes less than this in seconds a queue of
+/// some packets is as long as it is, and drops what comes one by one: two flows had 9 and 0.3 of 10 Mbit/s.
+const MIN_SPARSE: f64 = 1.0;
+const MIN_SPARSE_TRIP: f64 = 0.005;
 
 /// The target for a flow that sends a datagram each `each` seconds.
 pub(super) fn target(each: f64) -> f64 {
@@ -165,6 +171,12 @@ pub(super) struct Window {
     min_told: f64,
     /// There was a queue that was this flow's doing.
     has_yielded: bool,
+    /// What decides below [`MIN_WINDOW`], and the least size.
+    sparse: Sparse,
+    least: f64,
+    /// The delay without a queue, by whatever clocks, and that when losses were taken for the path's own.
+    base: f64,
+    learned_at: f64,
 }
 
 impl Window {
@@ -172,7 +184,7 @@ impl Window {
     /// those says nothing of it.
     pub(super) const fn new(size: f64, in_flight: u64, losses: Losses) -> Self {
         Self {
-            size: size.clamp(MIN_WINDOW, MAX_WINDOW),
+            size: size.clamp(MIN_SPARSE, MAX_WINDOW),
             growth: MIN_GROWTH,
             has_met_queue: false,
             max_queue: f64::INFINITY,
@@ -188,6 +200,10 @@ impl Window {
             max_growth: None,
             min_told: 0.0,
             has_yielded: false,
+            sparse: Sparse::NEW,
+            least: MIN_SPARSE,
+            base: 0.0,
+            learned_at: f64::NEG_INFINITY,
         }
     }
 
@@ -216,7 +232,32 @@ impl Window {
     }
 
     pub(super) const fn set_size(&mut self, size: f64) {
-        self.size = size.clamp(MIN_WINDOW, MAX_WINDOW);
+        self.size = size.clamp(self.least, MAX_WINDOW);
+    }
+
+    /// Whether fewer datagrams than [`MIN_WINDOW`] may be in flight: the pace decides.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.size < MIN_WINDOW
+    }
+
+    /// The fate of a datagram is settled.
+    pub(super) fn on_settled(&mut self, is_lost: bool) {
+        if self.is_sparse() {
+            let usual = self.usual();
+            let next = self.sparse.next(self.size, is_lost, usual);
+            self.set_size(next);
+        }
+    }
+
+    /// The delay without a queue, by whatever clocks, and the time there and back with it, in seconds. If it
+    /// was taken for longer when losses were taken for the path's own, they were of that queue.
+    pub(super) fn set_base(&mut self, base: f64, trip: f64, least_trip: f64) {
+        self.base = base;
+        self.least = if least_trip < MIN_SPARSE_TRIP { MIN_WINDOW } else { self.least };
+        if self.learned_at - base > NO_QUEUE * target(trip / self.size) {
+            self.learned_at = f64::NEG_INFINITY;
+            self.losses = Losses::new(0.0, 0.0);
+        }
     }
 
     /// Datagrams have another size: as much is so many times as many.
@@ -328,6 +369,11 @@ impl Window {
     /// Judges a round over a path that takes `trip` seconds there and back without a queue, and begins the
     /// next.
     pub(super) fn judge(&mut self, seen: &Seen, trip: f64, in_flight: u64) {
+        if self.is_sparse() {
+            _ = (self.jitter(seen.spread), self.losses.excess(seen, false));
+            self.trial = None;
+            return self.begin_round(in_flight);
+        }
         let is_stale = core::mem::take(&mut self.is_stale);
         let is_trial = self.trial.is_some();
         if let Some(cut) = self.cut.as_mut().filter(|_| !is_trial) {
@@ -445,7 +491,7 @@ impl Window {
             return self.size.min(self.most as f64) / 2.0;
         }
         self.losses.learn();
-        self.growth = MIN_GROWTH;
+        (self.learned_at, self.growth) = (self.base, MIN_GROWTH);
         trial.size.max(self.size)
     }
 
@@ -456,7 +502,9 @@ impl Window {
         let gain = if self.is_stale { 1.0 } else { GAIN };
         let step = gain * (target - seen.queue) / (trip + seen.queue) * self.size;
         let step = step.min(ADDED * (1.0 - seen.queue / target));
-        if step > 0.0 && !self.was_short { self.size } else { self.size + step }
+        let next = if step > 0.0 && !self.was_short { self.size } else { self.size + step };
+        // Delay alone asks for no less than a window can pace.
+        next.max(MIN_WINDOW.min(self.size))
     }
 
     /// The window after a round without a queue.
