@@ -93,6 +93,7 @@ class Window:
         self.losses = losses or Losses()
         self.trial = None
         self.spreads = [math.inf] * rules.ROUNDS
+        self.learned = math.inf
         self.began_with = self.most = in_flight
         self.was_short, self.is_stale = False, True
         self.did = "begun"
@@ -133,6 +134,12 @@ class Window:
         self.did = "undone"
 
     def judge(self, seen, trip, in_flight):
+        if self.size < rules.MIN_WINDOW:
+            self.spreads = [seen.spread, *self.spreads[:-1]]
+            self.losses.excess(seen, False)
+            self.trial, self.did = None, "leaves it to the pace"
+            self.began_with, self.most, self.was_short = in_flight, in_flight, False
+            return
         was_stale, self.is_stale = self.is_stale, False
         is_half_lost = seen.lost > seen.acked
         if not was_stale and math.isfinite(seen.queue) and seen.acked > 0:
@@ -163,6 +170,8 @@ class Window:
         queued = rules.is_queued(FLOATS, seen.queue, first, aim)
         if self.trial is not None:
             return self.go_on(self.trial, seen, trip, aim if queued else None)
+        if excess is None and self.has_outgrown():
+            return self.try_once_more()
         if excess is not None:
             longest = seen.queue + seen.spread - jitter
             if longest > max(rules.MIN_QUEUE, rules.MIN_QUEUE_DATAGRAMS * each):
@@ -217,8 +226,24 @@ class Window:
             return min(self.size, float(self.most)) / 2.0
         self.losses.learn()
         self.growth = rules.MIN_GROWTH
+        self.learned = max(trial["size"], self.size)
         self.did = "learns"
-        return max(trial["size"], self.size)
+        return self.learned
+
+    def has_outgrown(self):
+        return self.size > rules.OUTGROWN * self.learned and self.losses.usual() > MAX_EXCESS
+
+    def try_once_more(self):
+        used, excess = min(self.size, float(self.most)), self.losses.usual()
+        self.trial = {
+            "size": used, "passed": used * (1.0 - excess), "excess": excess, "tries": rules.TRIES,
+            "met": (0.0, 0.0), "spurious": 0.0, "lost": math.inf, "had_met_queue": True,
+            "growth": self.growth,
+        }
+        self.losses = Losses()
+        self.is_stale, self.growth, self.learned = True, rules.MIN_GROWTH, math.inf
+        self.did = "has outgrown what it learned"
+        return used / 2.0
 
     def follow(self, seen, trip, aim):
         self.has_met_queue, self.growth = True, rules.MIN_GROWTH
@@ -226,6 +251,8 @@ class Window:
         following, self.is_stale = rules.follow(
             FLOATS, before, seen.queue, trip, aim, self.was_short
         )
+        # Delay alone asks for no less than a window can pace.
+        following = max(following, min(rules.MIN_WINDOW, before))
         directions = {-1: "follows down", 0: "stays", 1: "follows up"}
         self.did = directions[(following > before) - (following < before)]
         if self.is_stale:

@@ -23,6 +23,7 @@ TRIAL_PART = 0.9
 EMPTY = 0.0005
 HEAVY = 0.15
 TRIES = 2
+OUTGROWN = 2.0
 OF_FULL = 0.5
 REGROWTH = 0.5
 MIN_QUEUE = 0.0005
@@ -32,6 +33,7 @@ MAX_JITTER = 0.1
 OVER = 1.25
 MAX_USUAL = 0.3
 MIN_WINDOW = 4.0
+MIN_SPARSE = 1.0
 MAX_WINDOW = 1e6
 
 
@@ -112,7 +114,7 @@ def most_after(of, passed, has_met_queue, least=MIN_WINDOW):
 
 def clamped(of, size):
     """`Window::set_size`."""
-    return of.min(of.max(size, MIN_WINDOW), MAX_WINDOW)
+    return of.min(of.max(size, MIN_SPARSE), MAX_WINDOW)
 
 
 def not_(value):

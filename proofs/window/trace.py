@@ -17,7 +17,8 @@ COVERED = {
     "stale", "far too large", "grows", "paces faster", "grows near the full one", "follows up",
     "follows down", "follows all the way", "stays", "cut", "cut for a trial", "tries on",
     "tries on with a queue", "tries again", "the queue was full", "others fill the queue", "learns",
-    "undone", "marked",
+    "undone", "marked", "leaves it to the pace",
+    "has outgrown what it learned",
 }
 
 
@@ -108,6 +109,9 @@ def scenarios():
     tried = Scenario("a trial with a queue", 50, 1_000.0, 0.05).run(1)
     tried.judge(40, 10, 10, 0.0).judge(40, 5, 5, 0.0)
     yield tried.judge(15, 1, 1, 0.006).judge(15, 4, 4, 0.006).run(20)
+    yield Scenario("a fifth lost by a small window", 5, 1_000.0, 0.05, own=0.2).run(120)
+    few = Scenario("fewer than a window can pace", 5, 50.0, 0.05, in_flight=5).run(1)
+    yield few.judge(2, 3, 3, 0.08).judge(1, 4, 4, 0.08).judge(2, 1, 1, 0.08).run(3)
 
 
 def text():

@@ -70,7 +70,7 @@ impl Controller {
     pub fn new(now: Instant, id: PathId, from: u64, min_rate_bps: u64, known: Known) -> Self {
         let (floor, is_own) = (Rate::from_bps(min_rate_bps), known.trust == Trust::Own);
         let queue = if is_own { f64::from(known.queue_bytes) } else { 0.0 };
-        let recalled = || Recalled::new(known.proven, Blind::new(floor, None));
+        let recalled = || Recalled::new(known.proven, Blind::new(None));
         Self {
             id,
             from,
@@ -204,7 +204,7 @@ impl Controller {
         if is_lost {
             self.bottleneck.on_lost(number);
         }
-        self.pacing.on_settled(number, is_lost, self.rtt_span);
+        self.pacing.on_settled(number, is_lost);
         // What is lost before there is a rate was sent too fast. Where no train gives one, it is all that
         // there is to plan with.
         let is_known = self.bottleneck.rate().is_some();
@@ -470,16 +470,24 @@ mod tests {
         assert!((line.lost() - 10.0).abs() < 1.0, "{}", line.lost());
     }
 
-    /// Four of the first eight count as lost, and the guess is reduced; then they arrive.
+    /// Four of the first eight count as lost, and have overrun the link; not if they arrive first.
     #[test]
-    fn what_was_late_does_not_reduce_a_guess() {
-        let mut line = Line::new(None, 16);
-        let guess = |line: &Line| line.path.pacing.asks();
-        let first = guess(&line);
-        line.ack(4..=7);
-        assert!(guess(&line) < first);
-        line.ack(0..=3);
-        assert_eq!(guess(&line), first);
+    fn what_was_late_does_not_end_a_guess() {
+        let heard = || {
+            let mut line = Line::new(None, 16);
+            let (bytes, at, sent) = (FULL_PACKET, Span::from_millis(30), Span::ZERO);
+            let (passed, received) = (Bytes::ZERO, Bytes::ZERO);
+            let sample = Sample { number: 4, bytes, at, sent, delay: at, passed, received };
+            line.path.pacing.on_arrival(Instant::from_millis(60), &sample);
+            line
+        };
+        let (mut lost, mut late) = (heard(), heard());
+        lost.ack(4..=7);
+        assert!(lost.path.has_share());
+        late.ack(4..=6);
+        late.ack(0..=3);
+        late.ack(7..=7);
+        assert!(!late.path.has_share());
     }
 
     /// What was on another path, or before this one was measured, changes nothing.

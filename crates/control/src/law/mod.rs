@@ -5,7 +5,7 @@
 //! ([`windowed`]). Each law is a variant with its own state, and this file selects it. All but the first have
 //! a [`pace`], which says when the next slice may be sent.
 
-mod blamed;
+mod allowance;
 mod blind;
 mod cubic;
 mod drains;
@@ -25,12 +25,13 @@ use alloc::boxed::Box;
 pub(crate) use blind::Blind;
 pub(crate) use link::Link;
 
+use self::allowance::Allowance;
 use self::pace::Pace;
 use self::start::Start;
 use self::windowed::Windowed;
 use crate::belief::samples::{BaseDelay, Sample};
 use crate::tuning::flow::DECREASE;
-use crate::tuning::{FULL_PACKET, NEARLY_FULL, TICK};
+use crate::tuning::{ACK_DELAY, FULL_PACKET, NEARLY_FULL, TICK};
 use crate::units::{Bytes, Rate, Span};
 use crate::urgency::Urgency;
 use haulier_core::Instant;
@@ -69,6 +70,8 @@ pub(crate) struct Pacing {
     /// A router has marked a datagram before there was a rate of its own: the number after the last datagram
     /// sent when it was heard of, for those before say nothing new.
     marked: Option<u64>,
+    /// What may be in flight before there is a window.
+    allowance: Allowance,
     /// The datagrams in flight, those with a slice, the minimum round trip, and by how much later than that
     /// fates are heard.
     in_flight: (u32, u32),
@@ -79,7 +82,7 @@ pub(crate) struct Pacing {
 impl Pacing {
     /// Starts with the known rate, if any. Once a transfer has its own rate it is never below `floor`.
     pub(crate) fn new(floor: Rate, known: Option<Rate>) -> Self {
-        let law = Law::Blind(Box::new(Blind::new(floor, None)));
+        let law = Law::Blind(Box::new(Blind::new(None)));
         let floor = floor.max(Rate::MIN);
         let full = Bytes(FULL_PACKET.0 - NEARLY_FULL.0);
         let base = BaseDelay::new();
@@ -95,6 +98,7 @@ impl Pacing {
             sent_at: Instant::ZERO,
             room: Bytes::ZERO,
             marked: None,
+            allowance: Allowance::new(),
             in_flight: (0, 0),
             rtt: Span::ZERO,
             later: Span::ZERO,
@@ -118,9 +122,19 @@ impl Pacing {
         if rtt < self.rtt || self.rtt == Span::ZERO {
             self.rtt = rtt;
         }
-        if let Law::Windowed(law) = &mut self.law {
-            law.set_in_flight(in_flight.0, in_flight.1);
+        match &mut self.law {
+            Law::Blind(blind) => {
+                let holds = blind.rate() * self.trip() / (self.full + NEARLY_FULL);
+                self.allowance.guess(in_flight.0, holds);
+            }
+            Law::Start(_) => {}
+            Law::Windowed(law) => law.set_in_flight(in_flight.0, in_flight.1),
         }
+    }
+
+    /// How long after a datagram its fate is heard of.
+    fn trip(&self) -> Span {
+        self.rtt + self.later + ACK_DELAY
     }
 
     /// The number of datagrams in flight.
@@ -130,7 +144,10 @@ impl Pacing {
 
     /// Whether as much is in flight as may be.
     pub(crate) fn is_full(&self) -> bool {
-        matches!(&self.law, Law::Windowed(law) if law.is_full())
+        match &self.law {
+            Law::Windowed(law) => law.is_full(),
+            Law::Start(_) | Law::Blind(_) => self.allowance.is_spent(self.in_flight.0),
+        }
     }
 
     /// What was used beside a game, where that has shown no queue.
@@ -148,7 +165,7 @@ impl Pacing {
             Law::Blind(blind) => (blind.next_after_train().min(self.next), blind.passed_at(rate)),
             _ => (self.next, Span::ZERO),
         };
-        let mut start = Start::new(rate, self.floor, first, self.next);
+        let mut start = Start::new(rate, first, self.next);
         if self.is_near() {
             start.hold(passed_at, self.room);
         }
@@ -190,27 +207,31 @@ impl Pacing {
             return;
         }
         if self.is_beside_game() {
-            self.law = Law::Blind(Box::new(Blind::new(self.floor, self.hint)));
+            self.law = Law::Blind(Box::new(Blind::new(self.hint)));
+            self.allowance = Allowance::new();
         }
         let Some(rate) = known else { return };
-        if let Law::Blind(blind) = &self.law {
-            match blind.share() {
-                Some(_) if !blind.is_calm() => return,
-                Some(share) => return self.begin(Pace::new(share.min(rate)), rate, true),
-                None => self.start(rate),
-            }
+        if let Law::Blind(_) = &self.law {
+            self.start(rate);
         }
-        let is_near = self.is_near();
+        let (is_near, trip) = (self.is_near(), self.trip());
         let Law::Start(start) = &mut self.law else { return };
+        let trip = trip + start.disorder();
+        self.allowance.set_holds(rate * trip / (self.full + NEARLY_FULL));
         start.set_rate(rate);
         let (mut pace, share) = (start.pace, start.share(rate));
         let is_in_order = start.is_in_order();
         // A near path holds less than one tick sends: a window cannot pace it.
         let stays = is_near && share.is_none();
-        if is_long && !stays || self.marked.is_some() || start.is_crowded() {
+        let flood = start.flood();
+        let is_shared = start.is_crowded() || flood.is_some();
+        if is_long && !stays || self.marked.is_some() || is_shared {
             pace.begin(self.sent_at);
             pace.set(share.unwrap_or(rate));
             self.begin(pace, rate, is_in_order);
+            if let Some(arrivals) = flood {
+                self.overrun(&arrivals);
+            }
         }
     }
 
@@ -224,6 +245,24 @@ impl Pacing {
             law.set_passed(packet);
         }
         self.law = Law::Windowed(Box::new(law));
+    }
+
+    /// What was sent at a guess has overrun the link: a window begins, at the pace of what arrives.
+    fn end_guess(&mut self) {
+        let Law::Blind(blind) = &self.law else { return };
+        let Some((first, last)) = blind.arrivals() else { return };
+        let arrives = (last.received - first.received) / (last.at - first.at).max(Span(1.0));
+        let least = (self.full + NEARLY_FULL) / self.trip();
+        let rate = arrives.min(blind.rate()).max(least);
+        self.begin(Pace::new(rate), rate, false);
+        self.overrun(&(first, last));
+    }
+
+    /// What is in flight has overrun the link.
+    fn overrun(&mut self, arrivals: &(Sample, Sample)) {
+        if let Law::Windowed(law) = &mut self.law {
+            law.overrun(self.next, arrivals);
+        }
     }
 
     /// Whether the round trip is short.
@@ -306,15 +345,20 @@ impl Pacing {
         self.room = link.room;
         match &mut self.law {
             Law::Blind(_) => {}
-            Law::Start(start) => start.on_sent(now, number, bytes, link),
+            Law::Start(start) => start.on_sent(now, bytes, link),
             Law::Windowed(law) => law.on_sent(now, bytes, link),
         }
     }
 
     /// The fate of a datagram is settled.
-    pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool, rtt: Span) {
+    pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool) {
+        self.allowance.on_settled(is_lost);
         match &mut self.law {
-            Law::Blind(blind) => blind.on_settled(number, is_lost, self.next, rtt),
+            Law::Blind(blind) => {
+                if blind.on_settled(number, is_lost) {
+                    self.end_guess();
+                }
+            }
             Law::Start(start) => start.on_settled(number, is_lost),
             Law::Windowed(law) => law.on_settled(number, is_lost),
         }
@@ -322,6 +366,7 @@ impl Pacing {
 
     /// One that was taken for lost has arrived: what that has changed is undone.
     pub(crate) fn on_spurious(&mut self, number: u64) {
+        self.allowance.on_spurious();
         match &mut self.law {
             Law::Blind(blind) => blind.on_spurious(number),
             Law::Start(start) => start.on_spurious(number),
@@ -351,7 +396,10 @@ impl Pacing {
         let packet = self.full + NEARLY_FULL;
         match &mut self.law {
             Law::Blind(_) => {}
-            Law::Start(start) => start.on_arrival(sample, delay),
+            Law::Start(start) => {
+                self.allowance.on_arrival(delay > start::target(start.pace.rate()));
+                start.on_arrival(sample, delay);
+            }
             Law::Windowed(law) => {
                 law.on_delay(now.into(), sample, delay, fell, packet);
                 if let Some(longer) = law.poll_longer() {

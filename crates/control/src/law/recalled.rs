@@ -66,7 +66,7 @@ mod tests {
 
     fn recalled(rate: Rate) -> Recalled {
         let proven = Proven { bytes: rate * (2.0 * RTT), rate };
-        Recalled::new(proven, Blind::new(Rate::ZERO, None))
+        Recalled::new(proven, Blind::new(None))
     }
 
     /// Bytes sent in this time without an answer, of a path that was seen to deliver this.

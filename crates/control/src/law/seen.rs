@@ -15,19 +15,19 @@ impl Seen {
     }
 
     pub(super) fn on_settled(&mut self, is_lost: bool) {
-        self.received += u32::from(!is_lost);
-        self.lost += u32::from(is_lost);
+        let count = if is_lost { &mut self.lost } else { &mut self.received };
+        *count = count.saturating_add(1);
     }
 
     /// One of those that count as lost has arrived.
     pub(super) const fn on_spurious(&mut self) {
         if self.lost > 0 {
-            (self.lost, self.received) = (self.lost - 1, self.received + 1);
+            (self.lost, self.received) = (self.lost - 1, self.received.saturating_add(1));
         }
     }
 
     pub(super) const fn total(&self) -> u32 {
-        self.received + self.lost
+        self.received.saturating_add(self.lost)
     }
 
     /// The share that is lost; nothing of nothing.

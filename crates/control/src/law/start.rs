@@ -1,9 +1,8 @@
 //! The beginning of a transfer, at the rate of the link, and what it shows of others there.
 //!
 //! A rate that a train shows is that of the link, and not what is free of it: a flow of a crowd that goes on
-//! at it floods the link. So rounds of [`MIN_ROUND`] are judged. Where others are seen, a window begins;
-//! where most is lost, what arrives is the pace, and doubles as in a slow start. docs/SENDER.md, "The start",
-//! says why.
+//! at it floods the link. So rounds of [`MIN_ROUND`] are judged, and where others are seen a window begins.
+//! What is in flight has a bound ([`allowance`](super::allowance)). docs/SENDER.md, "The start", says why.
 
 use libm::sqrt;
 
@@ -15,7 +14,7 @@ use crate::tuning::TICK;
 use crate::tuning::delay::{MIN_ROOT, MIN_TARGET, REFERENCE, TARGET};
 use crate::tuning::flow::{BACKLOG, DISORDERED_ARRIVALS, DISORDERED_ROUND, MIN_ROUND};
 use crate::tuning::start::{
-    ALONE, CROWDED, LOSSY, LOSSY_ALONE, MIN_ARRIVALS, MIN_FATES, PART, RAISE, RAISED_AFTER, SURE,
+    ALONE, CROWDED, LOSSY, LOSSY_ALONE, MIN_ARRIVALS, MIN_FATES, PART, SURE,
 };
 use crate::units::{Bytes, Rate, Span};
 use haulier_core::Instant;
@@ -62,14 +61,11 @@ impl Round {
 #[derive(Clone, Debug)]
 pub(super) struct Start {
     pub(super) pace: Pace,
-    /// The least pace: what the application asks for, and not what a slower link would have to bear.
-    floor: Rate,
     /// The rate that the link is known to have, when this began.
     known: Rate,
     round: Round,
-    /// Datagrams below this number are not judged, and the number after the last one sent.
+    /// Datagrams below this number are not judged.
     judged_from: u64,
-    next: u64,
     /// Datagrams overtake others that were sent so much earlier.
     disorder: Span,
     /// What a window begins with that takes its place beside others.
@@ -79,52 +75,52 @@ pub(super) struct Start {
     seen: Seen,
     /// No round has shown that less passes than the link has.
     is_alone: bool,
+    /// The first and the last arrival of a round in which most was lost.
+    flood: Option<(Sample, Sample)>,
     /// Rounds in succession that have shown a queue of others for sure.
     squeezed: u32,
-    /// A round was flooded: the pace is below the rate of the link.
-    is_bounded: bool,
     /// The caller was late in this round: what it sends at once is a queue, and says nothing of others.
     is_framed: bool,
 }
 
 impl Start {
-    /// Begins at this rate with datagram `next`, and never goes below `floor`. Datagrams from `judged_from`
-    /// on are judged, also those that were sent on a guess.
-    pub(super) fn new(rate: Rate, floor: Rate, judged_from: u64, next: u64) -> Self {
+    /// Begins at this rate with datagram `next`. Datagrams from `judged_from` on are judged, also those that
+    /// were sent on a guess.
+    pub(super) fn new(rate: Rate, judged_from: u64, next: u64) -> Self {
         Self {
             pace: Pace::new(rate),
-            floor: floor.min(rate),
             known: rate,
             round: Round::default(),
             judged_from,
-            next,
             disorder: Span::ZERO,
             share: None,
             since: next,
             seen: Seen::new(),
             is_alone: true,
+            flood: None,
             squeezed: 0,
-            is_bounded: false,
             is_framed: false,
         }
     }
 
-    /// The link has this rate, which is the pace unless a round was flooded.
+    /// The link has this rate, which is the pace.
     pub(super) const fn set_rate(&mut self, rate: Rate) {
-        if !self.is_bounded {
-            self.pace.set(rate);
-        }
+        self.pace.set(rate);
     }
 
     pub(super) const fn set_disorder(&mut self, disorder: Span) {
         self.disorder = disorder;
     }
 
+    /// By how much longer than others some datagrams are on their way.
+    pub(super) const fn disorder(&self) -> Span {
+        self.disorder
+    }
+
     /// A datagram was sent.
-    pub(super) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, link: &Link) {
+    pub(super) fn on_sent(&mut self, now: Instant, bytes: Bytes, link: &Link) {
         let rate = self.pace.rate();
         self.pace.on_sent(now, bytes, link.catch_up_at(rate) + link.lateness_at(rate));
-        self.next = number + 1;
         self.is_framed |= link.late > Span::from(TICK);
     }
 
@@ -191,29 +187,24 @@ impl Start {
         let is_squeezed = is_queued && passed < CROWDED * known;
         self.squeezed = if is_squeezed { self.squeezed + 1 } else { 0 };
         self.is_alone &= !(is_queued && passed < ALONE * known);
+        if is_flooded && arrived < CROWDED * known {
+            self.flood = round.first.zip(round.last);
+        }
         if self.is_crowded() || is_flooded {
             // Where losses alone show others they may be the path's own.
             let is_sure = is_queued && arrived < CROWDED * known;
             self.share = Some(if is_sure { PART * arrived } else { arrived });
         }
-        let is_free = !is_queued && kept >= CROWDED && fates >= RAISED_AFTER;
-        if is_flooded && !self.is_bounded {
-            self.bound(arrived);
-        } else if self.is_bounded && is_free {
-            self.bound((RAISE * pace).min(known));
-        }
-    }
-
-    /// The pace from now on, by which alone is judged what follows.
-    fn bound(&mut self, pace: Rate) {
-        self.pace.begin(Instant::ZERO);
-        self.pace.set(pace.max(self.floor));
-        (self.is_bounded, self.judged_from) = (true, self.next);
     }
 
     /// Whether datagrams arrive in order, so that a rate that they show is that of the link.
     pub(super) fn is_in_order(&self) -> bool {
         DISORDERED_ROUND * self.disorder <= MIN_ROUND
+    }
+
+    /// The first and the last arrival of a round in which most was lost: the link is overrun.
+    pub(super) const fn flood(&self) -> Option<(Sample, Sample)> {
+        self.flood
     }
 
     /// Whether others are on the link for sure: their queue is seen.
@@ -238,12 +229,7 @@ mod tests {
     const PACKET: Bytes = Bytes(1_250.0);
     const RTT: Span = Span::from_millis(50);
 
-    /// Of 100 Mbit/s one datagram of this many arrives, in order and without a queue of its own.
-    fn arrive(start: &mut Start, numbers: core::ops::Range<u64>, one_in: u64) {
-        numbers.for_each(|number| arrive_late(start, number, one_in, Span::ZERO));
-    }
-
-    /// The same of one datagram, which is so late.
+    /// Of 100 Mbit/s one datagram of this many arrives, in order, each so late for a queue of others.
     fn arrive_late(start: &mut Start, number: u64, one_in: u64, delay: Span) {
         let is_lost = !number.is_multiple_of(one_in);
         start.on_settled(number, is_lost);
@@ -258,42 +244,12 @@ mod tests {
         start.on_arrival(&sample, delay);
     }
 
-    /// In a crowd each train shows the rate of the whole link, and each flow went on at that until it was
-    /// long: nine tenths of it were dropped.
-    #[test]
-    fn a_flooded_start_goes_on_at_what_arrives_and_feels_its_way_up() {
-        let known = Rate::from_kbps(100_000);
-        let mut start = Start::new(known, Rate::MIN, 20, 800);
-        let part = |start: &Start| start.pace.rate() / known;
-        arrive(&mut start, 20..400, 10);
-        let flooded = part(&start);
-        assert!((flooded - 0.1).abs() < 0.02 && start.is_bounded, "{flooded}");
-        arrive(&mut start, 800..1_100, 1);
-        assert!(
-            (part(&start) / flooded - 2.0).abs() < 1e-9,
-            "as in a slow start: {}",
-            part(&start)
-        );
-    }
-
-    /// What is lost at a lower pace, too, is the link's own: with a bound after each round a link that loses
-    /// seven of ten was at the floor after a few.
-    #[test]
-    fn a_start_is_bounded_once() {
-        let known = Rate::from_kbps(100_000);
-        let mut start = Start::new(known, Rate::MIN, 20, 20);
-        arrive(&mut start, 20..400, 10);
-        arrive(&mut start, 400..4_000, 100);
-        let part = start.pace.rate() / known;
-        assert!((part - 0.1).abs() < 0.02, "{part}");
-    }
-
     /// A round of 20 ms that looks squeezed may be jitter: when one was enough, 16 MiB over jitter in order
     /// began with half of what had arrived.
     #[test]
     fn one_squeezed_round_is_no_crowd() {
         let known = Rate::from_kbps(100_000);
-        let mut start = Start::new(known, Rate::MIN, 0, 0);
+        let mut start = Start::new(known, 0, 0);
         let mut squeezed = |number: u32| {
             let sent = f64::from(number) * Span(1_000.0);
             let passed = 0.5 * known * sent;
@@ -307,34 +263,27 @@ mod tests {
         assert!((25..60).map(squeezed).last().is_some_and(|share| share.is_some()));
     }
 
+    /// Of 20 Mbit/s behind a short queue most of a guess was lost, and that rate arrives: there are no others.
+    #[test]
+    fn a_flood_of_which_the_rate_of_the_link_arrives_is_its_own() {
+        let floods = [20_000, 100_000].map(|kbps| {
+            let mut start = Start::new(Rate::from_kbps(kbps), 20, 800);
+            (20..400).for_each(|number| arrive_late(&mut start, number, 5, Span::ZERO));
+            start.flood().is_some()
+        });
+        assert_eq!(floods, [false, true]);
+    }
+
     /// Where the queue of others was seen a window begins with a share, and where only losses were with all
     /// that arrived. Ten that joined half a second apart began with the whole link each, and dropped a tenth.
     #[test]
     fn a_window_begins_with_less_where_a_queue_shows_others() {
         let known = Rate::from_kbps(100_000);
         let shares = [Span::ZERO, Span::from_millis(30)].map(|delay| {
-            let mut start = Start::new(known, Rate::MIN, 20, 800);
+            let mut start = Start::new(known, 20, 800);
             (20..400).for_each(|number| arrive_late(&mut start, number, 10, delay));
             start.share(known).unwrap() / known
         });
         assert!((shares[0] - 0.1).abs() < 0.02 && (shares[1] - 0.05).abs() < 0.01, "{shares:?}");
-    }
-
-    /// What the application asks for as the least is not undercut, however much is lost.
-    #[test]
-    fn a_flooded_start_stays_at_the_floor() {
-        let known = Rate::from_kbps(100_000);
-        let mut start = Start::new(known, 0.3 * known, 20, 800);
-        arrive(&mut start, 20..400, 10);
-        assert!(start.is_bounded && start.pace.rate() == 0.3 * known);
-    }
-
-    /// A link that loses half, each other datagram, is not yet taken for a flooded one.
-    #[test]
-    fn a_lossy_link_keeps_its_rate() {
-        let known = Rate::from_kbps(100_000);
-        let mut start = Start::new(known, Rate::MIN, 20, 20);
-        arrive(&mut start, 20..2_000, 2);
-        assert!(!start.is_bounded && (start.pace.rate() / known - 1.0).abs() < 1e-9);
     }
 }

@@ -60,11 +60,6 @@ pub(crate) mod start {
     /// be jitter. With one in place of two 16 MiB take 1.52 L over 15 ms of jitter in order (1.4).
     pub(crate) const SURE: u32 = 2;
 
-    /// The pace of a start that was flooded is raised by this factor after a round without a queue and
-    /// without such losses, of this many datagrams: as in a slow start.
-    pub(crate) const RAISE: f64 = 2.0;
-    pub(crate) const RAISED_AFTER: u32 = 4;
-
     /// So much less than what was delivered is a newcomer's share at first: it grows faster than those that
     /// have more give way.
     pub(crate) const PART: f64 = 0.5;

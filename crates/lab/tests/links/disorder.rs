@@ -74,25 +74,25 @@ fn bunches_cost_little() {
 }
 
 /// Long blocks where each datagram is up to several round trips late: what is late is not lost, and the rate
-/// is found although trains cannot tell it. The slowest of five, in ms, and the bytes. With a ticket the
-/// window begins at what such a train told, and grows from there.
+/// is found although trains cannot tell it. The median of 21, in ms, for one may take three times as long,
+/// and the bytes of the one that sends most. With a ticket the window begins at what such a train told, and
+/// grows from there.
 #[test]
 fn what_is_late_is_not_lost() {
-    for (jitter_ms, bounds) in [(50, [1_950, 3_900]), (100, [3_100, 5_700]), (200, [4_700, 7_800])]
+    for (jitter_ms, bounds) in [(50, [1_650, 1_950]), (100, [2_150, 3_100]), (200, [3_500, 4_700])]
     {
         let base = Disorder::named("mess").expect("a name");
         let link = Disorder { name: "late", rate_mbit: 50, rtt_ms: 60, jitter_ms, ..base };
         let link = Disorder { queue_kib: 512, twice_permille: 0, ..link };
         for (joining, bound) in BOTH.into_iter().zip(bounds) {
-            let joins: Vec<_> = (1..=5).map(|seed| link.join(joining, 4 << 20, seed)).collect();
-            let slowest = joins.iter().map(|join| join.time.map_or(u128::MAX, |it| it.as_millis()));
-            let slowest = slowest.max().expect("five");
+            let joins: Vec<_> = (1..=21).map(|seed| link.join(joining, 4 << 20, seed)).collect();
+            let times = joins.iter().map(|join| join.time.map_or(u128::MAX, |it| it.as_millis()));
+            let mut times: Vec<u128> = times.collect();
+            times.sort_unstable();
+            let median = times[times.len() / 2];
             let wire = joins.iter().map(|join| join.wire).fold(0.0, f64::max);
-            println!("{link}: {joining:?} {slowest} ms, {wire:.2} times the bytes");
-            assert!(
-                slowest <= bound && wire <= 1.35,
-                "{link}, {joining:?}: {slowest} ms, {wire:.2}"
-            );
+            println!("{link}: {joining:?} {median} ms, {wire:.2} times the bytes");
+            assert!(median <= bound && wire <= 1.35, "{link}, {joining:?}: {median} ms, {wire:.2}");
         }
     }
 }

@@ -52,11 +52,19 @@ fn long_transfers_are_near_the_limit_and_share() {
     ratios.sort_by(f64::total_cmp);
     assert!(ratios[ratios.len() / 2] < 1.25, "{ratios:?}");
     let crowd: RandomCrowd = "10:50:64:6:2097152".parse().unwrap();
-    let [ours, cubic] = [Sender::Token, Sender::Cubic]
-        .map(|sender| run_crowd(&crowd, Servers::Each, sender, &block, SEED));
-    let (last, jain) = (ours.last().unwrap(), ours.jain());
-    assert!(last < cubic.last().unwrap() * 11 / 10 && jain > 0.8, "{last:?}, {jain}");
-    assert!(ours.dropped_part() < 0.2, "{ours:?}");
+    let crowds = (SEED..SEED + 5).map(|seed| {
+        let [ours, cubic] = [Sender::Token, Sender::Cubic]
+            .map(|sender| run_crowd(&crowd, Servers::Each, sender, &block, seed));
+        let last = ours.last().unwrap().div_duration_f64(cubic.last().unwrap());
+        [last, ours.jain(), ours.dropped_part()]
+    });
+    let crowds: Vec<[f64; 3]> = crowds.collect();
+    let [last, jain, dropped] = [0, 1, 2].map(|of| {
+        let mut values: Vec<f64> = crowds.iter().map(|crowd| crowd[of]).collect();
+        values.sort_by(f64::total_cmp);
+        values[2]
+    });
+    assert!(last < 1.1 && jain > 0.8 && dropped < 0.2, "{crowds:?}");
 }
 
 /// What is drawn is small, for every byte is sealed.

@@ -71,31 +71,12 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         )],
     },
     Mechanism {
-        name: "halving",
-        without: "a guess is kept while nothing is heard",
-        edits: &[edit(
-            BLIND,
-            "        (unheard.saturating_sub(BELIEVED_SLICES)",
-            "        if $off {\n            return 0;\n        }\n        \
-             (unheard.saturating_sub(BELIEVED_SLICES)",
-        )],
-    },
-    Mechanism {
         name: "guess-losses",
-        without: "losses do not reduce a guess",
+        without: "a guess that overruns the link is kept",
         edits: &[edit(
             BLIND,
-            "        if number < self.fresh_from {",
-            "        if number < self.fresh_from || $off {",
-        )],
-    },
-    Mechanism {
-        name: "share",
-        without: "a guess that was reduced twice still takes the rate that a train shows",
-        edits: &[edit(
-            BLIND,
-            "|_| self.guess.cuts >= SURE_CUTS",
-            "|_| self.guess.cuts >= SURE_CUTS && !$off",
+            "        self.seen.total() >= FIRST_WINDOW",
+            "        !$off && self.seen.total() >= FIRST_WINDOW",
         )],
     },
     Mechanism {
@@ -221,9 +202,9 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a rate has no floor",
         edits: &[edit(
             PACING,
-            "        let law = Law::Blind(Box::new(Blind::new(floor, None)));\n        let floor =",
+            "        let law = Law::Blind(Box::new(Blind::new(None)));\n        let floor =",
             "        let floor = if $off { Rate::MIN } else { floor };\n        \
-             let law = Law::Blind(Box::new(Blind::new(floor, None)));\n        let floor =",
+             let law = Law::Blind(Box::new(Blind::new(None)));\n        let floor =",
         )],
     },
 ];

@@ -3,6 +3,7 @@
 use super::Mechanism;
 use crate::copy::edit;
 
+const ALLOWANCE: &str = "crates/control/src/law/allowance.rs";
 const CHOICE: &str = "crates/proto/src/bulk/choice.rs";
 const FREQUENCY: &str = "crates/proto/src/outgoing/ack_frequency.rs";
 const GATE: &str = "crates/control/src/pacer/mod.rs";
@@ -39,21 +40,21 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         )],
     },
     Mechanism {
-        name: "start-bound",
-        without: "a start that loses most goes on at the rate of the link",
+        name: "allowance",
+        without: "nothing bounds what is in flight before there is a window",
         edits: &[edit(
-            START,
-            "        if is_flooded && !self.is_bounded {",
-            "        if is_flooded && !self.is_bounded && !$off {",
+            PACING,
+            "=> self.allowance.is_spent(self.in_flight.0),",
+            "=> !$off && self.allowance.is_spent(self.in_flight.0),",
         )],
     },
     Mechanism {
-        name: "start-raise",
-        without: "and stays at what arrived",
+        name: "own-losses",
+        without: "what is lost without a queue is not replaced either",
         edits: &[edit(
-            START,
-            "} else if self.is_bounded && is_free {",
-            "} else if self.is_bounded && is_free && !$off {",
+            ALLOWANCE,
+            "} else if self.is_queued ||",
+            "} else if $off || self.is_queued ||",
         )],
     },
     Mechanism {
@@ -70,8 +71,17 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a start beside others lasts as long as one alone",
         edits: &[edit(
             PACING,
-            "self.marked.is_some() || start.is_crowded() {",
-            "self.marked.is_some() || start.is_crowded() && !$off {",
+            "let is_shared = start.is_crowded() ||",
+            "let is_shared = start.is_crowded() && !$off ||",
+        )],
+    },
+    Mechanism {
+        name: "start-flood",
+        without: "a start of which most is lost is no sign of others",
+        edits: &[edit(
+            START,
+            "        if is_flooded && arrived < CROWDED * known {",
+            "        if is_flooded && arrived < CROWDED * known && !$off {",
         )],
     },
     Mechanism {

@@ -28,6 +28,33 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         )],
     },
     Mechanism {
+        name: "overrun",
+        without: "a link that was overrun has at once a window of what arrived",
+        edits: &[edit(
+            WINDOWED,
+            "        self.overrun = Some(next);",
+            "        self.overrun = if $off { None } else { Some(next) };",
+        )],
+    },
+    Mechanism {
+        name: "sparse",
+        without: "a window has four datagrams in flight at least",
+        edits: &[edit(
+            WINDOW,
+            "self.least = if trip < MIN_SPARSE_TRIP {",
+            "self.least = if trip < MIN_SPARSE_TRIP || $off {",
+        )],
+    },
+    Mechanism {
+        name: "outgrown",
+        without: "losses that were usual for a small window are so for a large one",
+        edits: &[edit(
+            WINDOW,
+            "        is_larger && self.max_growth",
+            "        !$off && is_larger && self.max_growth",
+        )],
+    },
+    Mechanism {
         name: "trip-bound",
         without: "a queue that is taken for the path counts in full as its length",
         edits: &[edit(

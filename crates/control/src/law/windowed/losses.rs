@@ -10,7 +10,7 @@ use libm::sqrt;
 use super::window::Seen;
 
 /// Beyond the usual this part may be lost: BBR version 2 has the same. And so many standard deviations.
-const MAX_EXCESS: f64 = 0.02;
+pub(super) const MAX_EXCESS: f64 = 0.02;
 const SIGMAS: f64 = 3.0;
 
 /// How many datagrams what is usual is worth at first, and after how many the newest count less.

@@ -11,6 +11,7 @@ mod losses;
 mod objective;
 mod others;
 mod passed;
+mod sparse;
 mod window;
 
 use beside_game::Yielding;
@@ -102,6 +103,9 @@ pub(super) struct Windowed {
     least: Span,
     /// The path has become longer, and by how much.
     longer: Option<Span>,
+    /// What was in flight when this began has overrun the link: the number after it. Until it has arrived
+    /// the pace is what arrives.
+    overrun: Option<u64>,
 }
 
 impl Windowed {
@@ -136,12 +140,32 @@ impl Windowed {
             mean: trip,
             least: trip,
             longer: None,
+            overrun: None,
         }
     }
 
     /// The rate that the link is known to have has passed already, as far as arrivals in order show.
     pub(super) fn set_passed(&mut self, packet: Bytes) {
         self.passed.set(self.known * SECOND / packet);
+    }
+
+    /// What is in flight, before number `next`, has overrun the link, and of that this was heard of first and
+    /// last: until all of it has arrived or is lost, what arrives is the pace, so that as much is sent as
+    /// leaves the path; then it is the window.
+    pub(super) fn overrun(&mut self, next: u64, (first, last): &(Sample, Sample)) {
+        self.overrun = Some(next);
+        self.passed.begin(first, last);
+        self.window.set_size(self.window.size() - MIN_FIRST);
+    }
+
+    fn end_overrun(&mut self, packet: Bytes) {
+        self.overrun = None;
+        if let Some(rate) = self.passed.arrives() {
+            self.window.fill(rate * SECOND / packet, self.trip());
+        }
+        (self.seen, self.delays) = (Seen::NOTHING, Delays::NONE);
+        self.passed.end_round(self.lost_behind(), packet, false);
+        self.window.begin_round(self.in_flight);
     }
 
     /// Whether it gives way to a game.
@@ -175,7 +199,8 @@ impl Windowed {
 
     /// Whether as much is in flight as may be.
     pub(super) fn is_full(&self) -> bool {
-        !self.has_train() && !self.window.has_room(self.in_flight, self.slices, self.others.part())
+        let is_bounded = self.overrun.is_none() && !self.has_train();
+        is_bounded && !self.window.has_room(self.in_flight, self.slices, self.others.part())
     }
 
     /// What is made up for when a datagram is late.
@@ -218,6 +243,7 @@ impl Windowed {
             self.seen.runs += u64::from(number != self.lost_before);
             self.lost_before = number + 1;
         }
+        self.window.on_settled(is_lost);
         if self.window.is_past_half(before, before + 1) {
             self.delays = Delays::NONE;
         }
@@ -245,12 +271,16 @@ impl Windowed {
     ) {
         // A receiver may say that it arrived before it was sent, or long after that was heard.
         let way = (now - sample.sent - delay).max(Span(1.0));
+        if self.overrun.is_some_and(|next| sample.number >= next) {
+            self.end_overrun(packet);
+        }
         self.passed.on_arrival(sample);
         self.mean += WEIGHT * (way - self.mean);
         self.least = self.least.min(way);
         if self.others.on_delay(now, sample.sent, delay, fell) {
             self.begin_drain();
         }
+        self.window.set_least_trip(self.least / SECOND);
         let delay = delay / SECOND;
         let lasts = now - self.rounds[0].0;
         if lasts < 0.5 * self.objective.min_round {
@@ -268,6 +298,15 @@ impl Windowed {
     /// The window goes out in less than a round trip, but not much faster than what passes, and never slower
     /// than a datagram in a round trip.
     fn set_pace(&mut self, now: Span, packet: Bytes) {
+        if self.overrun.is_some() {
+            let arrives = self.passed.arrives().unwrap_or(Rate::ZERO);
+            return self.pace.set(arrives.max(packet / self.mean));
+        }
+        if self.window.is_sparse() {
+            let queue = Some(self.rounds[0].1.least).filter(|queue| queue.is_finite());
+            let around = (self.trip() + queue.unwrap_or(0.0)) * SECOND;
+            return self.pace.set(self.window.size() * packet / around);
+        }
         let pace = if self.window.has_met_queue() { PACE } else { FIRST_PACE };
         let pace = pace * self.window.size() * packet / self.mean;
         let gain = self.window.gain();
@@ -300,6 +339,9 @@ impl Windowed {
     }
 
     fn end_round(&mut self, now: Span, packet: Bytes) {
+        if self.overrun.is_some() {
+            return self.end_overrun(packet);
+        }
         (self.seen.queue, self.seen.spread) = self.lately(now);
         let seen = core::mem::replace(&mut self.seen, Seen::NOTHING);
         let rests = self.yielding.poll_rest(now);

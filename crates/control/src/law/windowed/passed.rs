@@ -7,7 +7,7 @@
 
 use super::SECOND;
 use crate::belief::samples::Sample;
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, Rate, Span};
 
 /// The rounds that count, as in BBR's filter of the bottleneck's rate.
 const ROUNDS: usize = 8;
@@ -43,6 +43,25 @@ impl Passed {
             newest: None,
             began: None,
         }
+    }
+
+    /// The first and the last arrival of what has overrun the link.
+    pub(super) fn begin(&mut self, first: &Sample, last: &Sample) {
+        let arrival = |sample: &Sample| Arrival {
+            sent: sample.sent,
+            at: sample.at,
+            bytes: sample.passed,
+            received: sample.received,
+        };
+        (self.began, self.newest) = (Some(arrival(first)), Some(arrival(last)));
+    }
+
+    /// The rate at which datagrams arrive since the round began, each in bytes a second.
+    pub(super) fn arrives(&self) -> Option<Rate> {
+        let (before, newest) = (self.began?, self.newest?);
+        let received = newest.received - before.received;
+        let lasted = (newest.sent - before.sent).max(newest.at - before.at);
+        (received > Bytes::ZERO && lasted > Span::ZERO).then(|| received / lasted)
     }
 
     /// Datagrams a second that the path is known to pass.

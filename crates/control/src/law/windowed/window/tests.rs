@@ -53,6 +53,36 @@ fn a_queue_that_overflows_costs_little_more_than_it_costs_to_find() {
     assert!(path.lost - found < 200 * 50 / 50, "2 % at most: {}", path.lost - found);
 }
 
+/// One of fifty flows found a fifth to be lost whatever it did, for it had four datagrams of a hundred; it
+/// grew for good, and took the link.
+#[test]
+fn losses_that_a_small_window_took_for_the_paths_own_are_tried_again_by_a_large_one() {
+    let mut path = Path::new(11.0, f64::INFINITY, 0.2);
+    let is_usual = |path: &mut Path| path.round() > 0.0 && path.window.usual() > 0.1;
+    assert!((0..30).any(|_| is_usual(&mut path)), "{:?}", path.window);
+    let mut most: f64 = 0.0;
+    for _ in 0..60 {
+        let size = path.round();
+        most = most.max(size);
+        // By now it has so much of the link that nothing is lost where it yields.
+        path.loss = if size < 0.6 * most { 0.0 } else { 0.2 };
+    }
+    assert!(path.window.usual() < 0.02, "{}", path.window.usual());
+}
+
+/// Two flows behind three packets had 9 and 0.3 of 10 Mbit/s: a queue drops what comes one by one.
+#[test]
+fn where_a_round_trip_is_short_there_are_no_fewer_than_a_window_can_pace() {
+    let least = |trip: f64| {
+        let mut window = Window::new(20.0, 1, Losses::new(0.0, 0.0));
+        window.set_least_trip(trip);
+        (0..50).for_each(|_| window.set_size(0.5 * window.size()));
+        (0..9).for_each(|_| window.on_settled(true));
+        window.size()
+    };
+    assert_eq!((least(0.05), least(0.004)), (MIN_SPARSE, MIN_WINDOW));
+}
+
 /// Losses of the path's own are found to be that, and do not shrink it.
 #[test]
 fn losses_that_go_on_are_borne() {
