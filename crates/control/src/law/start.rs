@@ -263,7 +263,7 @@ mod tests {
         assert!((25..60).map(squeezed).last().is_some_and(|share| share.is_some()));
     }
 
-    /// Of 20 Mbit/s behind a short queue most of a guess was lost, and that rate arrives: there are no others.
+    /// Of 20 Mbit/s behind a short queue most of a guess was lost, but that rate arrives: it is alone.
     #[test]
     fn a_flood_of_which_the_rate_of_the_link_arrives_is_its_own() {
         let floods = [20_000, 100_000].map(|kbps| {

@@ -225,7 +225,7 @@ fn a_guess_that_overruns_the_link_becomes_a_window() {
             let is_lost = !number.is_multiple_of(one_in);
             pacing.on_settled(number.into(), is_lost);
             if !is_lost {
-                received = received + PACKET;
+                received += PACKET;
                 let sent = f64::from(number) * (PACKET / REFERENCE);
                 let (passed, number, at) = (REFERENCE * sent, number.into(), sent + rtt);
                 let (bytes, delay) = (PACKET, rtt);

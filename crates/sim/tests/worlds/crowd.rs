@@ -90,8 +90,8 @@ fn fast() -> Link {
 }
 
 /// Without it they take 1.9 times as long in the mean as where the uplink is known (1.43 to 1.47 on six other
-/// seeds with it), the last 4.3 times what the uplink needs, with 2.4 times the bytes. Of several workers each
-/// sees a part of the losses, and one client may come late (2 to 6 s by the seed).
+/// seeds with it), the last 4.3 times what the uplink needs, with 2.4 times the bytes. Of several workers
+/// each sees a part of the losses, and one client may come late (2 to 6 s by the seed).
 #[test]
 fn a_crowd_finds_out_what_the_uplink_has() {
     let links = vec![fast(); 150];
