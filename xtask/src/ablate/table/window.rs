@@ -32,8 +32,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a link that was overrun has at once a window of what arrived",
         edits: &[edit(
             WINDOWED,
-            "        self.overrun = Some(next);",
-            "        self.overrun = if $off { None } else { Some(next) };",
+            "        self.overrun = Some(Overrun { next, most });",
+            "        self.overrun = if $off { None } else { Some(Overrun { next, most }) };",
         )],
     },
     Mechanism {
@@ -41,8 +41,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a window has four datagrams in flight at least",
         edits: &[edit(
             WINDOW,
-            "self.least = if trip < MIN_SPARSE_TRIP {",
-            "self.least = if trip < MIN_SPARSE_TRIP || $off {",
+            "        if trip < MIN_SPARSE_TRIP {",
+            "        if trip < MIN_SPARSE_TRIP || $off {",
         )],
     },
     Mechanism {

@@ -67,9 +67,9 @@ const LATE_ROUNDS: u32 = 2;
 const HEAVY: f64 = 0.15;
 const TRIES: u32 = 2;
 
-/// And what was found to be the path's own is tried again by a window that is this many times as large: who
-/// has a fiftieth of a link changes nothing by yielding, and who has half of it does. One of fifty flows kept
-/// what it had found of four datagrams, and took four fifths of the link on four of ten seeds.
+/// Losses that were found to be the path's own are tried again by a window that is this many times as large:
+/// a flow that has a fiftieth of a link changes nothing by yielding, and one that has half of it does. One of
+/// fifty flows found them with four datagrams, kept to that, and took most of the link on four of ten seeds.
 const OUTGROWN: f64 = 2.0;
 
 /// The part of an overflowing queue that may stand afterwards, and by which part of itself it grows again in
@@ -260,7 +260,9 @@ impl Window {
 
     /// The time there and back without a queue takes this many seconds at least.
     pub(super) const fn set_least_trip(&mut self, trip: f64) {
-        self.least = if trip < MIN_SPARSE_TRIP { MIN_WINDOW } else { self.least };
+        if trip < MIN_SPARSE_TRIP {
+            self.least = MIN_WINDOW;
+        }
     }
 
     /// Datagrams have another size: as much is so many times as many.
@@ -430,8 +432,8 @@ impl Window {
         }
     }
 
-    /// Whether it has become much larger than it was when its losses were found to be the path's own. A bound
-    /// of its growth gives way to every queue already.
+    /// Whether it has become much larger than it was when its losses were found to be the path's own. Not
+    /// beside a game, where growth is bounded and each queue makes it smaller.
     fn has_outgrown(&self) -> bool {
         let is_larger = self.size > OUTGROWN * self.learned;
         is_larger && self.max_growth.is_none() && self.losses.usual() > MAX_EXCESS
