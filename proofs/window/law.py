@@ -31,13 +31,14 @@ class Seen:
 class Losses:
     """`Losses`: which losses are the path's own."""
 
-    __slots__ = ("usual_of", "recent", "runs")
+    __slots__ = ("usual_of", "recent", "met", "runs")
 
     def __init__(self, lost=0.0, total=0.0):
-        self.usual_of, self.recent, self.runs = (lost, total + PRIOR), (0.0, 0.0), (1.0, 1.0)
+        self.usual_of, self.runs = (lost, total + PRIOR), (1.0, 1.0)
+        self.begin()
 
     def begin(self):
-        self.recent = (0.0, 0.0)
+        self.recent, self.met = (0.0, 0.0), (0.0, 0.0)
 
     def usual(self):
         return self.usual_of[0] / self.usual_of[1]
@@ -55,13 +56,15 @@ class Losses:
     def excess(self, seen, is_trial):
         self.runs = (self.runs[0] + seen.lost, self.runs[1] + seen.runs)
         self.recent = (self.recent[0] + seen.lost, self.recent[1] + seen.acked + seen.lost)
+        if seen.lost > 0:
+            self.met = (self.met[0] + seen.lost * seen.queue, self.met[1] + seen.lost * seen.spread)
         (lost, total), usual = self.recent, self.usual()
         spread = self.chance(total) * math.sqrt(1.0 + total / self.usual_of[1])
         expected = (usual + MAX_EXCESS) * total + SIGMAS * spread + self.run()
         if lost < usual * total - SIGMAS * self.chance(total) - self.run():
             self.learn()
         elif total > RECENT and not is_trial:
-            self.recent = (lost / 2.0, total / 2.0)
+            self.recent, self.met = (lost / 2.0, total / 2.0), (self.met[0] / 2.0, self.met[1] / 2.0)
         return lost / total - usual if lost > expected else None
 
     def goes_on(self, excess):
@@ -72,13 +75,21 @@ class Losses:
         is_told = expected >= TRIAL_LOST * run or total > MAX_TRIAL * run
         return more > ENDED * expected if is_told else None
 
+    def met_queue(self, jitter):
+        return self.met[0] > (rules.EMPTY + jitter / 2.0) * self.recent[0]
+
+    def met_empty_queue(self):
+        least, spread = self.met
+        return self.recent[0] > 0.0 and least + spread / 2.0 < rules.EMPTY * self.recent[0]
+
     def learn(self):
         self.usual_of = self.recent
         self.begin()
 
     def copy(self):
         other = Losses.__new__(Losses)
-        other.usual_of, other.recent, other.runs = self.usual_of, self.recent, self.runs
+        other.usual_of, other.recent = self.usual_of, self.recent
+        other.met, other.runs = self.met, self.runs
         return other
 
 
@@ -127,26 +138,40 @@ class Window:
         trial["spurious"] += 1.0
         if 2.0 * trial["spurious"] < trial["lost"]:
             return
-        self.size = rules.clamped(FLOATS, max(self.size, trial["size"]))
-        self.full, self.has_met_queue, self.growth = 0.0, trial["had_met_queue"], trial["growth"]
+        self.restore(trial)
         self.losses.begin()
         self.trial = None
         self.did = "undone"
+
+    def before(self):
+        return {
+            "size": min(self.size, float(self.most)), "max_queue": self.max_queue,
+            "had_met_queue": self.has_met_queue, "growth": self.growth,
+        }
+
+    def restore(self, before):
+        self.size = rules.clamped(FLOATS, max(self.size, before["size"]))
+        self.full, self.has_met_queue, self.growth = 0.0, before["had_met_queue"], before["growth"]
+        self.max_queue = max(self.max_queue, before["max_queue"])
 
     def judge(self, seen, trip, in_flight):
         if self.size < rules.MIN_WINDOW:
             self.spreads = [seen.spread, *self.spreads[:-1]]
             self.losses.excess(seen, False)
             self.trial, self.did = None, "leaves it to the pace"
+            if self.losses.recent[1] >= rules.OWN and self.losses.met_empty_queue():
+                self.losses.learn()
+                self.size = self.learned = rules.MIN_WINDOW
+                self.did = "learns from few"
             self.began_with, self.most, self.was_short = in_flight, in_flight, False
             return
         was_stale, self.is_stale = self.is_stale, False
         is_half_lost = seen.lost > seen.acked
         if not was_stale and math.isfinite(seen.queue) and seen.acked > 0:
-            following = self.next(seen, trip)
+            size, following = self.size, self.next(seen, trip)
             passed = seen.acked / (1.0 - min(self.losses.usual(), rules.MAX_USUAL))
             self.size = rules.bounded(
-                FLOATS, self.size, following, passed, self.has_met_queue, is_half_lost
+                FLOATS, size, following, passed, self.has_met_queue, is_half_lost
             )
         else:
             self.did = "stale"
@@ -174,25 +199,28 @@ class Window:
             return self.try_once_more()
         if excess is not None:
             longest = seen.queue + seen.spread - jitter
+            max_queue = self.max_queue
             if longest > max(rules.MIN_QUEUE, rules.MIN_QUEUE_DATAGRAMS * each):
-                self.max_queue = rules.OF_FULL * longest
+                max_queue = rules.OF_FULL * longest
             is_plain = seen.queue >= rules.NO_QUEUE * (wanted + jitter / 2.0)
             self.did = "cut" if is_plain else "cut for a trial"
-            return self.cut(excess, seen, trip, min(aim, self.max_queue), is_plain)
+            size = self.cut(excess, seen, trip, min(aim, max_queue), is_plain)
+            self.max_queue = max_queue
+            return size
         return self.follow(seen, trip, aim) if queued else self.grow(seen)
 
     def least_spread(self):
         return min(rules.MAX_JITTER, *self.spreads)
 
     def cut(self, excess, seen, trip, aim, is_plain):
-        used = min(self.size, float(self.most))
+        before = self.before()
+        used = before["size"]
         share = seen.lost / (seen.acked + seen.lost) - self.losses.usual()
         began = used if self.has_met_queue else self.began_with + 1.0
         passed = rules.cut(FLOATS, used, began, share, excess, seen.queue, trip, aim)
         self.trial = None if is_plain else {
-            "size": used, "passed": passed, "excess": excess, "tries": 1, "met": (0.0, 0.0),
+            **before, "passed": passed, "excess": excess, "tries": 1,
             "spurious": 0.0, "lost": self.losses.recent[0],
-            "had_met_queue": self.has_met_queue, "growth": self.growth,
         }
         self.has_met_queue, self.growth = True, rules.MIN_GROWTH
         self.is_stale, self.full = True, used
@@ -200,8 +228,6 @@ class Window:
         return passed if is_plain else rules.TRIAL_PART * passed
 
     def go_on(self, trial, seen, trip, queued):
-        lost = float(seen.lost)
-        trial["met"] = (trial["met"][0] + lost * seen.queue, trial["met"][1] + lost)
         is_lossy = self.losses.goes_on(trial["excess"])
         if is_lossy is None:
             if queued is None:
@@ -215,33 +241,34 @@ class Window:
             self.losses.begin()
             self.did = "the queue was full"
             return trial["passed"]
-        if trial["met"][0] > (rules.EMPTY + self.least_spread() / 2.0) * trial["met"][1]:
+        if self.losses.met_queue(self.least_spread()):
             self.did = "others fill the queue"
             return self.cut(trial["excess"], seen, trip, seen.queue, False)
-        if trial["excess"] > rules.HEAVY and trial["tries"] < rules.TRIES:
-            self.trial = dict(trial, tries=trial["tries"] + 1, met=(0.0, 0.0))
+        is_sure = self.losses.met_empty_queue()
+        if trial["excess"] > rules.HEAVY and trial["tries"] < rules.TRIES and not is_sure:
+            self.trial = dict(trial, tries=trial["tries"] + 1)
             self.is_stale = True
             self.losses.begin()
             self.did = "tries again"
             return min(self.size, float(self.most)) / 2.0
         self.losses.learn()
-        self.growth = rules.MIN_GROWTH
-        self.learned = max(trial["size"], self.size)
+        self.restore(trial)
+        self.learned = self.size
         self.did = "learns"
-        return self.learned
+        return self.size
 
     def has_outgrown(self):
         return self.size > rules.OUTGROWN * self.learned and self.losses.usual() > MAX_EXCESS
 
     def try_once_more(self):
         used, excess = min(self.size, float(self.most)), self.losses.usual()
+        self.growth = rules.MIN_GROWTH
         self.trial = {
-            "size": used, "passed": used * (1.0 - excess), "excess": excess, "tries": rules.TRIES,
-            "met": (0.0, 0.0), "spurious": 0.0, "lost": math.inf, "had_met_queue": True,
-            "growth": self.growth,
+            **self.before(), "passed": used * (1.0 - excess), "excess": excess, "tries": rules.TRIES,
+            "spurious": 0.0, "lost": math.inf,
         }
         self.losses = Losses()
-        self.is_stale, self.growth, self.learned = True, rules.MIN_GROWTH, math.inf
+        self.is_stale, self.learned = True, math.inf
         self.did = "has outgrown what it learned"
         return used / 2.0
 

@@ -17,8 +17,7 @@ COVERED = {
     "stale", "far too large", "grows", "paces faster", "grows near the full one", "follows up",
     "follows down", "follows all the way", "stays", "cut", "cut for a trial", "tries on",
     "tries on with a queue", "tries again", "the queue was full", "others fill the queue", "learns",
-    "undone", "marked", "leaves it to the pace",
-    "has outgrown what it learned",
+    "undone", "marked", "leaves it to the pace", "learns from few", "has outgrown what it learned",
 }
 
 
@@ -87,7 +86,9 @@ def scenarios():
     yield Scenario("a queue of 3 datagrams, where a trial shows a full queue", 20, 1_000.0, 0.05, 3).run(120)
     yield Scenario("a queue as long as the path, fast", 64, 10_000.0, 0.02, 200).run(120)
     yield Scenario("a twelfth lost by the path", 20, 1_000.0, 0.05, own=0.08).run(80)
-    yield Scenario("a quarter lost, which takes two trials", 60, 1_000.0, 0.05, own=0.25).run(80)
+    yield Scenario("a quarter lost without jitter, which takes one trial", 60, 1_000.0, 0.05, own=0.25).run(80)
+    quarter = Scenario("a quarter lost with jitter, which takes two trials", 60, 1_000.0, 0.05, own=0.25)
+    yield quarter.run(80, spread=lambda n: 0.002)
     yield Scenario("a path whose losses are known", 40, 1_000.0, 0.05, own=0.1, known=(40, 400)).run(40)
     late = Scenario("jitter of 4 ms with a spread", 20, 1_000.0, 0.05)
     yield late.run(60, jitter=lambda n: 0.004 * (n * 7 % 5) / 4, spread=lambda n: 0.001 * (n % 4))
@@ -112,6 +113,8 @@ def scenarios():
     yield Scenario("a fifth lost by a small window", 5, 1_000.0, 0.05, own=0.2).run(120)
     few = Scenario("fewer than a window can pace", 5, 50.0, 0.05, in_flight=5).run(1)
     yield few.judge(2, 3, 3, 0.08).judge(1, 4, 4, 0.08).judge(2, 1, 1, 0.08).run(3)
+    own = Scenario("fewer than a window can pace, without a queue", 2, 50.0, 0.05, in_flight=2)
+    yield own.judge(1, 1, 1, 0.0).judge(2, 0, 0, 0.0).judge(11, 1, 1, 0.0).run(20)
 
 
 def text():

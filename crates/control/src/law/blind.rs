@@ -3,8 +3,8 @@
 //! Trains and what arrives give a rate soon, unless most of it is dropped at a full queue; and a flow that
 //! keeps its guess keeps that queue full: ten of them on one link dropped 82 % of what they sent. So where
 //! two fifths of what was sent at a guess are lost, behind the train that shows a rate, it has overrun the
-//! link, and a window takes its place. While nothing at all is heard only what is in flight has a bound
-//! ([`allowance`](super::allowance)).
+//! link, and a window takes its place. While nothing at all is heard only the datagrams in flight have a
+//! bound ([`allowance`](super::allowance)).
 //!
 //! What little is heard before a rate is known bounds the guess: where even the closest two of the datagrams
 //! that were sent together arrived far apart, the link is slow ([`pairs`](super::pairs)).

@@ -30,6 +30,7 @@ use self::pace::Pace;
 use self::start::Start;
 use self::windowed::Windowed;
 use crate::belief::samples::{BaseDelay, Sample};
+use crate::tuning::blind::AT_ONCE_RATE;
 use crate::tuning::flow::DECREASE;
 use crate::tuning::{ACK_DELAY, FULL_PACKET, NEARLY_FULL, TICK};
 use crate::units::{Bytes, Rate, Span};
@@ -230,7 +231,7 @@ impl Pacing {
             pace.set(share.unwrap_or(rate));
             self.begin(pace, rate, is_in_order);
             if let Some(arrivals) = flood {
-                self.overrun(&arrivals);
+                self.overrun(rate, &arrivals);
             }
         }
     }
@@ -251,17 +252,18 @@ impl Pacing {
     fn end_guess(&mut self) {
         let Law::Blind(blind) = &self.law else { return };
         let Some((first, last)) = blind.arrivals() else { return };
-        let arrives = (last.received - first.received) / (last.at - first.at).max(Span(1.0));
+        let (guess, arrives) =
+            (blind.rate(), (last.received - first.received) / (last.at - first.at).max(Span(1.0)));
         let least = (self.full + NEARLY_FULL) / self.trip();
-        let rate = arrives.min(blind.rate()).max(least);
+        let rate = arrives.min(guess).max(least);
         self.begin(Pace::new(rate), rate, false);
-        self.overrun(&(first, last));
+        self.overrun(guess.max(AT_ONCE_RATE), &(first, last));
     }
 
-    /// What is in flight has overrun the link.
-    fn overrun(&mut self, arrivals: &(Sample, Sample)) {
+    /// The datagrams in flight, sent at this rate, have overrun the link.
+    fn overrun(&mut self, most: Rate, arrivals: &(Sample, Sample)) {
         if let Law::Windowed(law) = &mut self.law {
-            law.overrun(self.next, arrivals);
+            law.overrun(self.next, most, arrivals);
         }
     }
 

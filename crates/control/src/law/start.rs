@@ -2,7 +2,8 @@
 //!
 //! A rate that a train shows is that of the link, and not what is free of it: a flow of a crowd that goes on
 //! at it floods the link. So rounds of [`MIN_ROUND`] are judged, and where others are seen a window begins.
-//! What is in flight has a bound ([`allowance`](super::allowance)). docs/SENDER.md, "The start", says why.
+//! The datagrams in flight have a bound ([`allowance`](super::allowance)). docs/SENDER.md, "The start", says
+//! why.
 
 use libm::sqrt;
 

@@ -202,6 +202,32 @@ fn a_flight_on_a_guess_is_judged_once_there_is_a_rate() {
         pacing.is_full()
     };
     assert!(is_full_with(80) && !is_full_with(40), "what was lost is not sent again at once");
+    pacing.set_in_flight((500, 500), rtt, Span::ZERO);
+    pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
+    assert!(pacing.has_own_rate() && !pacing.is_full(), "the pace alone bounds an overrun flight");
+}
+
+/// A receiver reports half of a guess as lost, and the other half as arrived within microseconds: it is sent
+/// no more than the fastest guess.
+#[test]
+fn arrivals_that_a_receiver_invents_do_not_raise_the_pace_above_a_guess() {
+    let mut pacing = Pacing::new(FLOOR, None);
+    let rtt = Span::from_millis(50);
+    pacing.set_in_flight((80, 80), rtt, Span::ZERO);
+    for number in 0..80 {
+        pacing.on_slice_sent(Instant::ZERO, PACKET, &link());
+        pacing.on_sent(Instant::ZERO, number, PACKET, &link());
+    }
+    for number in 0..40_u32 {
+        pacing.on_settled(number.into(), !number.is_multiple_of(2));
+        let received = f64::from(number) * PACKET;
+        let (at, sent, number) = (rtt + Span(f64::from(number)), Span::ZERO, number.into());
+        let (bytes, delay, passed) = (PACKET, rtt, received);
+        let sample = Sample { number, bytes, at, sent, delay, passed, received };
+        pacing.on_arrival(Instant::from_millis(100), &sample);
+    }
+    let pace = pacing.rate().unwrap();
+    assert!(pacing.has_own_rate() && pace <= AT_ONCE_RATE, "{}", pace / AT_ONCE_RATE);
 }
 
 /// Of what a guess sends behind its train half is lost, and then three quarters: a window begins at once at
@@ -252,6 +278,35 @@ fn a_guess_that_overruns_the_link_becomes_a_window() {
     };
     let full = (0..100).find(|&n| is_full_with(n)).unwrap();
     assert!((24..30).contains(&full), "{full}");
+}
+
+/// Where one datagram passes in 40 ms a window cannot pace: a loss takes three tenths of the pace, and acks
+/// that come late, for others were lost, do not take more than a third of it. With the mean time to an ack
+/// 64 kbit/s that lose a fifth were used by a sixth.
+#[test]
+fn fewer_than_four_datagrams_are_paced_by_their_number() {
+    let (rtt, each) = (Span::from_millis(50), Span::from_millis(40));
+    let rate = PACKET / each;
+    let mut law = Windowed::new(Pace::new(rate), rate, rtt, (0, 0), PACKET);
+    let sample = |number: u32| {
+        let (sent, bytes) = (f64::from(number) * each, PACKET);
+        let passed = f64::from(number) * PACKET;
+        let (at, number) = (sent + rtt, number.into());
+        Sample { number, bytes, at, sent, delay: rtt, passed, received: passed }
+    };
+    law.overrun(2, rate, &(sample(0), sample(1)));
+    let hear = |law: &mut Windowed, number: u32, late: Span| {
+        let sample = sample(number);
+        law.on_delay(sample.at + late, &sample, Span::ZERO, Span::ZERO, PACKET);
+        law.pace.rate()
+    };
+    let before = hear(&mut law, 2, Span::ZERO);
+    law.on_settled(3, true);
+    let after = hear(&mut law, 4, Span::ZERO) / before;
+    assert!((0.65..0.8).contains(&after), "{after}");
+    let late = (5..40).map(|number| hear(&mut law, number, Span::from_millis(1_000))).last();
+    let late = late.unwrap() / before / after;
+    assert!(late > 0.6, "{late}");
 }
 
 #[test]

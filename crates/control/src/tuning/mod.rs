@@ -134,7 +134,7 @@ pub(crate) mod allowance {
     /// packets had a sixtieth of the link beside another.
     pub(crate) const LEAST: f64 = 10.0;
 
-    /// How many more for each that arrives: a third of what is sent may be lost for good. With half as many
+    /// How many more for each that arrives: a third of the datagrams may be lost for good. With half as many
     /// crowds drop a point less, but those who join beside others get their share late: of six flows Jain's
     /// index was 0.69 to 0.89 on three of five seeds.
     pub(crate) const GROWTH: f64 = 0.5;

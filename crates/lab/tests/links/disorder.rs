@@ -74,8 +74,8 @@ fn bunches_cost_little() {
 }
 
 /// Long blocks where each datagram is up to several round trips late: what is late is not lost, and the rate
-/// is found although trains cannot tell it. The median of 21, in ms, for one may take three times as long,
-/// and the bytes of the one that sends most. With a ticket the window begins at what such a train told, and
+/// is found although trains cannot tell it. The median of 21 in ms, of which the slowest may take three
+/// times as long, and the most bytes of one. With a ticket the window begins at the rate of such a train, and
 /// grows from there.
 #[test]
 fn what_is_late_is_not_lost() {
@@ -89,10 +89,13 @@ fn what_is_late_is_not_lost() {
             let times = joins.iter().map(|join| join.time.map_or(u128::MAX, |it| it.as_millis()));
             let mut times: Vec<u128> = times.collect();
             times.sort_unstable();
-            let median = times[times.len() / 2];
+            let (median, slowest) = (times[times.len() / 2], times[times.len() - 1]);
             let wire = joins.iter().map(|join| join.wire).fold(0.0, f64::max);
-            println!("{link}: {joining:?} {median} ms, {wire:.2} times the bytes");
-            assert!(median <= bound && wire <= 1.35, "{link}, {joining:?}: {median} ms, {wire:.2}");
+            println!("{link}: {joining:?} {median} to {slowest} ms, {wire:.2} times the bytes");
+            assert!(
+                median <= bound && slowest <= 3 * bound && wire <= 1.35,
+                "{link}, {joining:?}: {median} to {slowest} ms, {wire:.2}"
+            );
         }
     }
 }

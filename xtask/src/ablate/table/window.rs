@@ -32,8 +32,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a link that was overrun has at once a window of what arrived",
         edits: &[edit(
             WINDOWED,
-            "        self.overrun = Some(next);",
-            "        self.overrun = if $off { None } else { Some(next) };",
+            "        self.overrun = Some(Overrun { next, most });",
+            "        self.overrun = if $off { None } else { Some(Overrun { next, most }) };",
         )],
     },
     Mechanism {
@@ -41,8 +41,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a window has four datagrams in flight at least",
         edits: &[edit(
             WINDOW,
-            "self.least = if trip < MIN_SPARSE_TRIP {",
-            "self.least = if trip < MIN_SPARSE_TRIP || $off {",
+            "        if trip < MIN_SPARSE_TRIP {",
+            "        if trip < MIN_SPARSE_TRIP || $off {",
         )],
     },
     Mechanism {
@@ -186,8 +186,17 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "heavy losses are believed after one trial",
         edits: &[edit(
             WINDOW,
-            "        if trial.excess > HEAVY && trial.tries < TRIES {",
-            "        if trial.excess > HEAVY && trial.tries < TRIES && !$off {",
+            "        if trial.excess > HEAVY && trial.tries < TRIES && !is_sure {",
+            "        if trial.excess > HEAVY && trial.tries < TRIES && !is_sure && !$off {",
+        )],
+    },
+    Mechanism {
+        name: "empty-queue",
+        without: "an empty queue says nothing of whose losses are",
+        edits: &[edit(
+            LOSSES,
+            "        self.recent.0 > 0.0 && least + spread / 2.0 < EMPTY * self.recent.0",
+            "        !$off && self.recent.0 > 0.0 && least + spread / 2.0 < EMPTY * self.recent.0",
         )],
     },
     Mechanism {

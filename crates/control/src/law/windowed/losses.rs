@@ -17,6 +17,10 @@ const SIGMAS: f64 = 3.0;
 const PRIOR: f64 = 50.0;
 const RECENT: f64 = 256.0;
 
+/// A mean queueing delay below this, in seconds, and half of the jitter is that of an empty queue, which
+/// drops nothing.
+const EMPTY: f64 = 0.000_5;
+
 /// A trial is over when less than this part of the excess goes on, or when so many runs of losses should
 /// have been seen, or so many datagrams for each datagram of a run.
 const ENDED: f64 = 0.4;
@@ -28,6 +32,9 @@ const MAX_TRIAL: f64 = 200.0;
 pub(super) struct Losses {
     usual: (f64, f64),
     recent: (f64, f64),
+    /// The sums of the queueing delays that the recent losses have met, in seconds, at least, and of how much
+    /// these differ.
+    met: (f64, f64),
     /// Losses, and runs of them.
     runs: (f64, f64),
 }
@@ -35,12 +42,12 @@ pub(super) struct Losses {
 impl Losses {
     /// Of `all` datagrams the path itself has lost `lost`.
     pub(super) const fn new(lost: f64, all: f64) -> Self {
-        Self { usual: (lost, all + PRIOR), recent: (0.0, 0.0), runs: (1.0, 1.0) }
+        Self { usual: (lost, all + PRIOR), recent: (0.0, 0.0), met: (0.0, 0.0), runs: (1.0, 1.0) }
     }
 
     /// Counts anew.
     pub(super) const fn begin(&mut self) {
-        self.recent = (0.0, 0.0);
+        (self.recent, self.met) = ((0.0, 0.0), (0.0, 0.0));
     }
 
     /// Datagrams since [`begin`](Self::begin), or lately.
@@ -79,6 +86,10 @@ impl Losses {
         self.runs = (self.runs.0 + seen.lost as f64, self.runs.1 + seen.runs as f64);
         self.recent =
             (self.recent.0 + seen.lost as f64, self.recent.1 + (seen.acked + seen.lost) as f64);
+        if seen.lost > 0 {
+            let lost = seen.lost as f64;
+            self.met = (self.met.0 + lost * seen.queue, self.met.1 + lost * seen.spread);
+        }
         let ((lost, all), usual) = (self.recent, self.usual());
         // What is usual is not known better than from what it was counted on.
         let spread = self.chance(all) * sqrt(1.0 + all / self.usual.1);
@@ -87,6 +98,7 @@ impl Losses {
             self.learn();
         } else if all > RECENT && !is_trial {
             self.recent = (lost / 2.0, all / 2.0);
+            self.met = (self.met.0 / 2.0, self.met.1 / 2.0);
         }
         (lost > expected).then_some(lost / all - usual)
     }
@@ -106,6 +118,17 @@ impl Losses {
         }
         let is_told = expected >= TRIAL_LOST * run || all > MAX_TRIAL * run;
         is_told.then_some(more > ENDED * expected)
+    }
+
+    /// Whether the recent losses have met a queue, where delays differ by this without one.
+    pub(super) fn met_queue(&self, jitter: f64) -> bool {
+        self.met.0 > (EMPTY + jitter / 2.0) * self.recent.0
+    }
+
+    /// Whether there were recent losses, and they have met an empty queue, without jitter that hides one.
+    pub(super) fn met_empty_queue(&self) -> bool {
+        let (least, spread) = self.met;
+        self.recent.0 > 0.0 && least + spread / 2.0 < EMPTY * self.recent.0
     }
 
     /// What was lost since [`begin`](Self::begin) is the path's own.

@@ -77,6 +77,16 @@ impl Delays {
     }
 }
 
+/// The flight that a window began with has overrun the link. Until it is settled the pace is the rate at
+/// which datagrams arrive.
+#[derive(Clone, Copy, Debug)]
+struct Overrun {
+    /// The number after the flight.
+    next: u64,
+    /// The rate at which it was sent: a receiver may report arrivals at any rate.
+    most: Rate,
+}
+
 /// A transfer with a window.
 #[derive(Clone, Debug)]
 pub(super) struct Windowed {
@@ -103,9 +113,7 @@ pub(super) struct Windowed {
     least: Span,
     /// The path has become longer, and by how much.
     longer: Option<Span>,
-    /// What was in flight when this began has overrun the link: the number after it. Until it has arrived
-    /// the pace is what arrives.
-    overrun: Option<u64>,
+    overrun: Option<Overrun>,
 }
 
 impl Windowed {
@@ -149,13 +157,12 @@ impl Windowed {
         self.passed.set(self.known * SECOND / packet);
     }
 
-    /// What is in flight, before number `next`, has overrun the link, and of that this was heard of first and
-    /// last: until all of it has arrived or is lost, what arrives is the pace, so that as much is sent as
-    /// leaves the path; then it is the window.
-    pub(super) fn overrun(&mut self, next: u64, (first, last): &(Sample, Sample)) {
-        self.overrun = Some(next);
+    /// The flight before number `next`, sent at `most`, has overrun the link, and of it this was heard of
+    /// first and last. Until all of it has arrived or is lost the pace is the rate at which datagrams arrive,
+    /// so that as many are sent as leave the path; then it is the window.
+    pub(super) fn overrun(&mut self, next: u64, most: Rate, (first, last): &(Sample, Sample)) {
+        self.overrun = Some(Overrun { next, most });
         self.passed.begin(first, last);
-        self.window.set_size(self.window.size() - MIN_FIRST);
     }
 
     fn end_overrun(&mut self, packet: Bytes) {
@@ -271,7 +278,7 @@ impl Windowed {
     ) {
         // A receiver may say that it arrived before it was sent, or long after that was heard.
         let way = (now - sample.sent - delay).max(Span(1.0));
-        if self.overrun.is_some_and(|next| sample.number >= next) {
+        if self.overrun.is_some_and(|flight| sample.number >= flight.next) {
             self.end_overrun(packet);
         }
         self.passed.on_arrival(sample);
@@ -298,9 +305,9 @@ impl Windowed {
     /// The window goes out in less than a round trip, but not much faster than what passes, and never slower
     /// than a datagram in a round trip.
     fn set_pace(&mut self, now: Span, packet: Bytes) {
-        if self.overrun.is_some() {
+        if let Some(flight) = self.overrun {
             let arrives = self.passed.arrives().unwrap_or(Rate::ZERO);
-            return self.pace.set(arrives.max(packet / self.mean));
+            return self.pace.set(arrives.min(flight.most).max(packet / self.mean));
         }
         if self.window.is_sparse() {
             let queue = Some(self.rounds[0].1.least).filter(|queue| queue.is_finite());
