@@ -261,7 +261,7 @@ impl Pacing {
         self.overrun(guess.max(AT_ONCE_RATE), &(first, last));
     }
 
-    /// The datagrams in flight, sent at no more than this rate, have overrun the link.
+    /// The datagrams in flight have overrun the link: what arrives is the pace, up to this rate.
     fn overrun(&mut self, most: Rate, arrivals: &(Sample, Sample)) {
         if let Law::Windowed(law) = &mut self.law {
             law.overrun(self.next, most, arrivals);

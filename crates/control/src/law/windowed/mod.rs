@@ -83,7 +83,7 @@ impl Delays {
 struct Overrun {
     /// The number after the flight.
     next: u64,
-    /// The greatest rate at which it can have been sent: a receiver may report arrivals at any rate.
+    /// The greatest pace until then: a receiver may report arrivals at any rate.
     most: Rate,
 }
 
@@ -157,9 +157,9 @@ impl Windowed {
         self.passed.set(self.known * SECOND / packet);
     }
 
-    /// The flight before number `next`, sent at `most` or less, has overrun the link, and of it this was
-    /// heard of first and last. Until all of it has arrived or is lost the pace is the rate at which
-    /// datagrams arrive, so that as many are sent as leave the path; then it is the window.
+    /// The flight before number `next` has overrun the link, and of it this was heard of first and last.
+    /// Until all of it has arrived or is lost the pace is the rate at which datagrams arrive, `most` at most,
+    /// so that as many are sent as leave the path; then it is the window.
     pub(super) fn overrun(&mut self, next: u64, most: Rate, (first, last): &(Sample, Sample)) {
         self.overrun = Some(Overrun { next, most });
         self.passed.begin(first, last);
