@@ -7,10 +7,42 @@
 //! Congestion Control (Mathis, 2009), and each arrival makes room for [`GROWTH`] more, as in a slow start.
 //! Alone on a link that is no limit, for as many arrive as are sent. What is lost without a queue may be the
 //! path's own, unless it is most of what was sent.
+//!
+//! Nothing tells a flow that begins whether it is alone. What it sends on trust is lost if it is not, and
+//! saves time if it is, and either is a share of the transfer: so a transfer of one chunk is sent on trust as
+//! a whole, and a longer one has a [`ramp`](Ramp) (docs/decisions/0024-ramp.md).
 
 use super::seen::Seen;
-use crate::tuning::allowance::{GROWTH, GUESS, LEAST, WINDOW};
+use crate::tuning::FULL_PACKET;
+use crate::tuning::allowance::{
+    CHUNK, GROWTH, GUESS, LEAST, ON_TRUST, PARTS, SLICES, TWICE, WINDOW,
+};
 use crate::tuning::blind::{FIRST_WINDOW, FLOODED};
+use crate::units::Bytes;
+
+/// The beginning of a transfer of more than a chunk: what is sent on trust, in datagrams.
+#[derive(Clone, Copy, Debug)]
+struct Ramp {
+    /// Those of the whole transfer.
+    total: f64,
+    /// As many as go before anything is heard.
+    first: f64,
+}
+
+impl Ramp {
+    /// That of a transfer of so many bytes; `None` if it is sent on trust as a whole.
+    fn new(bytes: Bytes) -> Option<Self> {
+        let (total, chunks) = (bytes / FULL_PACKET, bytes / CHUNK);
+        let first = (SLICES / (chunks * chunks)).max(total / PARTS).max(ON_TRUST);
+        (chunks > 1.0).then_some(Self { total, first })
+    }
+
+    /// How many go on a path that holds this many: of one that holds much of the transfer a larger part, for
+    /// there a ramp takes most of its time.
+    fn on_trust(self, holds: f64) -> f64 {
+        self.first.max((holds / (TWICE * self.total)).min(1.0) * holds)
+    }
+}
 
 /// The datagrams that may be in flight.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +57,11 @@ pub(super) struct Allowance {
     seen: Seen,
     is_flooded: bool,
     is_queued: bool,
+    /// The bytes of the transfer, how much of it is sent on trust, and the most that the path was known to
+    /// hold.
+    total: Bytes,
+    ramp: Option<Ramp>,
+    holds: f64,
 }
 
 impl Allowance {
@@ -36,7 +73,22 @@ impl Allowance {
             seen: Seen::new(),
             is_flooded: false,
             is_queued: false,
+            total: Bytes::ZERO,
+            ramp: None,
+            holds: 0.0,
         }
+    }
+
+    /// The transfer has this many bytes, if it is longer than it was.
+    pub(super) fn set_total(&mut self, bytes: Bytes) {
+        if bytes > self.total {
+            (self.total, self.ramp) = (bytes, Ramp::new(bytes));
+        }
+    }
+
+    /// The path needs no ramp: it is short, or its rate is remembered.
+    pub(super) const fn trust(&mut self) {
+        (self.total, self.ramp) = (Bytes(f64::INFINITY), None);
     }
 
     /// At a guess this number is in flight, and this is what the path holds if the guess is right.
@@ -50,6 +102,7 @@ impl Allowance {
 
     /// The path holds this many, at the rate that it is known to have.
     pub(super) fn set_holds(&mut self, datagrams: f64) {
+        self.holds = self.holds.max(datagrams);
         self.most = self.first.max(datagrams) + LEAST;
     }
 
@@ -78,9 +131,26 @@ impl Allowance {
         self.fewer -= 1.0 + GROWTH;
     }
 
+    /// As many as may be in flight.
+    pub(super) fn datagrams(&self) -> f64 {
+        let most = self.ramp.map_or(self.most, |ramp| self.most.min(ramp.on_trust(self.holds)));
+        (most - self.fewer).max(LEAST)
+    }
+
     /// Whether no more may be sent, with this number in flight.
     pub(super) fn is_spent(&self, in_flight: u32) -> bool {
-        f64::from(in_flight) >= (self.most - self.fewer).max(LEAST)
+        f64::from(in_flight) >= self.datagrams()
+    }
+
+    /// As many as may be in flight, if a ramp is what bounds them.
+    pub(super) fn ramp(&self) -> Option<f64> {
+        let ramp = self.ramp?;
+        (ramp.on_trust(self.holds) - self.fewer < self.most).then(|| self.datagrams())
+    }
+
+    /// Whether a ramp bounds them, and rises: no more is lost to a queue than arrives.
+    pub(super) fn is_rising(&self) -> bool {
+        self.fewer <= 0.0 && self.ramp().is_some()
     }
 }
 
@@ -103,6 +173,49 @@ mod tests {
             flight = (0..10_000).find(|&more| allowance.is_spent(more)).unwrap();
             flight
         })
+    }
+
+    /// Of a block of 16 MiB a flow of a crowd sent what the link holds before it had heard of the others.
+    #[test]
+    fn a_long_transfer_goes_on_trust_in_part() {
+        const KIB: f64 = 1_024.0;
+        let first = |kib: f64| {
+            let mut allowance = Allowance::new();
+            allowance.set_total(Bytes(kib * KIB));
+            (0..1_000).find(|&more| allowance.is_spent(more)).unwrap()
+        };
+        let kib = [256.0, 288.0, 384.0, 512.0, 1_024.0, 4_096.0, 16_384.0];
+        assert_eq!(kib.map(first), [512, 203, 114, 64, 32, 54, 214]);
+    }
+
+    /// Where a path holds twice the transfer all of that is sent at once, as long as nothing is lost.
+    #[test]
+    fn more_goes_on_trust_where_a_ramp_would_take_most_of_the_time() {
+        let flight = |holds| {
+            let mut allowance = Allowance::new();
+            allowance.set_total(1_024.0 * FULL_PACKET);
+            allowance.set_holds(holds);
+            allowance.ramp().map(f64::round)
+        };
+        assert_eq!(flight(100.0), Some(32.0));
+        assert_eq!(flight(1_024.0), Some(512.0));
+        assert_eq!(flight(2_048.0), Some(2_048.0));
+    }
+
+    /// Each arrival makes room for half a datagram more, until the path is full.
+    #[test]
+    fn a_ramp_ends_when_the_path_is_full() {
+        let mut allowance = Allowance::new();
+        allowance.set_total(1_024.0 * FULL_PACKET);
+        allowance.set_holds(100.0);
+        (0..100).for_each(|_| allowance.on_settled(false));
+        assert!(allowance.is_rising() && allowance.is_spent(82) && !allowance.is_spent(81));
+        (0..60).for_each(|_| allowance.on_settled(false));
+        assert!(!allowance.is_rising());
+        let mut trusted = Allowance::new();
+        trusted.trust();
+        trusted.set_total(1_024.0 * FULL_PACKET);
+        assert!(!trusted.is_rising() && !trusted.is_spent(100));
     }
 
     #[test]

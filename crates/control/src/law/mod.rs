@@ -105,6 +105,7 @@ impl Pacing {
             later: Span::ZERO,
         };
         if let Some(rate) = known {
+            pacing.allowance.trust();
             pacing.start(rate);
         }
         pacing
@@ -131,6 +132,11 @@ impl Pacing {
             Law::Start(_) => {}
             Law::Windowed(law) => law.set_in_flight(in_flight.0, in_flight.1),
         }
+    }
+
+    /// The transfer has this many bytes.
+    pub(crate) fn set_total(&mut self, bytes: Bytes) {
+        self.allowance.set_total(bytes);
     }
 
     /// How long after a datagram its fate is heard of.
@@ -226,9 +232,12 @@ impl Pacing {
         let stays = is_near && share.is_none();
         let flood = start.flood();
         let is_shared = start.is_crowded() || flood.is_some();
-        if is_long && !stays || self.marked.is_some() || is_shared {
+        let ramp = self.allowance.ramp();
+        let free = ramp.map_or(rate, |most| rate.min(most * (self.full + NEARLY_FULL) / trip));
+        let is_ready = is_long && !stays && !self.allowance.is_rising();
+        if is_ready || self.marked.is_some() || is_shared {
             pace.begin(self.sent_at);
-            pace.set(share.unwrap_or(rate));
+            pace.set(share.unwrap_or(free));
             self.begin(pace, rate, is_in_order);
             if let Some(arrivals) = flood {
                 self.overrun(rate, &arrivals);
@@ -346,6 +355,9 @@ impl Pacing {
         self.next = number + 1;
         self.sent_at = if link.is_near { now } else { Instant::ZERO };
         self.room = link.room;
+        if link.is_near {
+            self.allowance.trust();
+        }
         match &mut self.law {
             Law::Blind(_) => {}
             Law::Start(start) => start.on_sent(now, bytes, link),

@@ -275,6 +275,11 @@ impl SendBlock {
         self.unopened < self.chunks
     }
 
+    /// Bytes of the block.
+    pub(super) const fn length(&self) -> u64 {
+        self.block.content.length()
+    }
+
     /// Bytes of this chunk.
     pub(super) fn chunk_bytes(&self, index: u32) -> usize {
         chunk_bytes(self.block.content.length(), index).unwrap_or(0)

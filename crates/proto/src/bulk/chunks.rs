@@ -40,6 +40,8 @@ impl Cutting {
 pub(super) struct Chunks {
     /// In the order of their numbers.
     pub(super) blocks: VecDeque<SendBlock>,
+    /// Their bytes.
+    total: u64,
     pub(super) classes: Classes,
     pub(super) cutting: Cutting,
     pub(super) credit: Credit,
@@ -51,6 +53,7 @@ impl Chunks {
     pub(super) const fn new(cutting: Cutting, credit: Credit) -> Self {
         Self {
             blocks: VecDeque::new(),
+            total: 0,
             classes: Classes::new(),
             cutting,
             credit,
@@ -61,6 +64,7 @@ impl Chunks {
     /// Adds a block, whose number is above all before.
     pub(super) fn push(&mut self, block: NewBlock) {
         let block = SendBlock::new(block);
+        self.total = self.total.saturating_add(block.length());
         self.classes.insert(block.class(), block.weight());
         self.blocks.push_back(block);
     }
@@ -69,12 +73,18 @@ impl Chunks {
     pub(super) fn remove(&mut self, number: u32) {
         let Some(place) = self.place(number) else { return };
         let Some(block) = self.blocks.remove(place) else { return };
+        self.total = self.total.saturating_sub(block.length());
         let is_last = self.blocks.iter().all(|other| other.class() != block.class());
         if is_last {
             self.classes.remove(block.class());
         } else if let Some(class) = self.class_mut(block.class()) {
             class.forget(number, block.open_chunks(), open_bytes(&block));
         }
+    }
+
+    /// The bytes of all blocks that are being sent.
+    pub(super) const fn total(&self) -> u64 {
+        self.total
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -312,6 +312,7 @@ impl Sender {
     pub(crate) fn note_in_flight(&self, path: &mut Controller, ledger: &Ledger) {
         let later = self.pacer.lateness() + self.silence.later();
         path.set_in_flight(ledger.in_flight(), ledger.slices_in_flight(), later);
+        path.set_total(self.chunks.total());
     }
 
     /// The rate at which slices go, in bits per second; `None` while no rate is known.

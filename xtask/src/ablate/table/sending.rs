@@ -15,11 +15,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         name: "start",
         without: "a known rate begins with a window at once",
-        edits: &[edit(
-            PACING,
-            "        if is_long && !stays ||",
-            "        if is_long && !stays || $off ||",
-        )],
+        edits: &[edit(PACING, "        if is_ready ||", "        if is_ready || $off ||")],
     },
     Mechanism {
         name: "window",
@@ -47,6 +43,11 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
             "=> self.allowance.is_spent(self.in_flight.0),",
             "=> !$off && self.allowance.is_spent(self.in_flight.0),",
         )],
+    },
+    Mechanism {
+        name: "ramp",
+        without: "a transfer of any length goes on trust as one of a chunk does",
+        edits: &[edit(ALLOWANCE, "(chunks > 1.0).then_some", "(chunks > 1.0 && !$off).then_some")],
     },
     Mechanism {
         name: "own-losses",

@@ -89,25 +89,32 @@ fn an_urgent_block_overtakes_at_once() {
     assert!((1..=3).contains(&world.asked), "{} ack frequency frames", world.asked);
 }
 
-/// Of the first chunk of one block 26 slices, and each one that replaces them, get through one time in ten:
+/// Of the first chunk of one block 56 slices, and each one that replaces them, get through one time in ten:
 /// both blocks end. The other one waits for that chunk, and where no such slice ever gets through it waits
-/// for good: the window is full of them, and each probe is one of them (docs/LEFT.md).
+/// for good: the window is full of them, and each probe is one of them (docs/LEFT.md). Which get through is
+/// drawn by number: of every tenth, probes in fours missed one for 20 s.
 #[test]
 fn a_chunk_that_nearly_always_gets_lost_ends() {
-    let mut world = World::new(PEER, 2);
-    let held = world.send(&block(2 * CHUNK), options(0));
-    let other = world.send(&block(4 * CHUNK), options(0));
-    let is_held = |sent: &mut Sent| match sent {
-        Sent::Slice { at, symbol, .. } => *at == super::at(0, 0) && symbol.get() >= 200,
-        _ => false,
+    let run = |seed: u64| {
+        let mut world = World::new(PEER, 2);
+        let held = world.send(&block(2 * CHUNK), options(0));
+        let other = world.send(&block(4 * CHUNK), options(0));
+        let is_held = |sent: &mut Sent| match sent {
+            Sent::Slice { at, symbol, .. } => *at == super::at(0, 0) && symbol.get() >= 200,
+            _ => false,
+        };
+        let drawn = |number: u64| (number + 1_000 * seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        for _ in 0..20_000 {
+            world.arriving.retain(|(_, number), sent| drawn(*number) % 10 == 0 || !is_held(sent));
+            world.step();
+        }
+        let [took, held] = [other, held].map(|it| world.sent_at(it).expect("it is there"));
+        took.max(held)
     };
-    for _ in 0..20_000 {
-        world.arriving.retain(|(_, number), sent| number % 10 == 0 || !is_held(sent));
-        world.step();
-    }
+    let mut took: Vec<u64> = (0..11).map(run).collect();
+    took.sort_unstable();
     // Without losses six chunks take 1.3 s.
-    let [took, held] = [other, held].map(|handle| world.sent_at(handle).expect("it is there"));
-    assert!(took.max(held) < 6_000, "{took} and {held} ms");
+    assert!(took[5] < 4_500 && took[10] < 10_000, "{took:?} ms");
 }
 
 /// Without repair slices the sources are repeated.
