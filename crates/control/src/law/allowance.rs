@@ -20,7 +20,7 @@ use crate::tuning::allowance::{
 use crate::tuning::blind::{FIRST_WINDOW, FLOODED};
 use crate::units::Bytes;
 
-/// The beginning of a transfer of more than a chunk: what is sent on trust, in datagrams.
+/// How a transfer of more than a chunk begins: the number of datagrams that are sent on trust.
 #[derive(Clone, Copy, Debug)]
 struct Ramp {
     /// Those of the whole transfer.
@@ -30,7 +30,7 @@ struct Ramp {
 }
 
 impl Ramp {
-    /// That of a transfer of so many bytes; `None` if it is sent on trust as a whole.
+    /// That of a transfer of this length; `None` if it is sent on trust as a whole.
     fn new(bytes: Bytes) -> Option<Self> {
         let (total, chunks) = (bytes / FULL_PACKET, bytes / CHUNK);
         let first = (SLICES / (chunks * chunks)).max(total / PARTS).max(ON_TRUST);
@@ -57,8 +57,8 @@ pub(super) struct Allowance {
     seen: Seen,
     is_flooded: bool,
     is_queued: bool,
-    /// The bytes of the transfer, how much of it is sent on trust, and the most that the path was known to
-    /// hold.
+    /// The bytes of the transfer, the part of it that is sent on trust, and the maximum of what the path was
+    /// known to hold.
     total: Bytes,
     ramp: Option<Ramp>,
     holds: f64,

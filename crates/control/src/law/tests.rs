@@ -168,6 +168,49 @@ fn a_mark_counts_as_a_queue_above_the_target() {
     assert!(*share > 0.75, "{share}");
 }
 
+/// The pacing of a transfer of 1 MiB on a link of 10 Mbit/s, with 32 datagrams in flight: a ramp's first.
+fn ramped(known: Option<Rate>) -> Pacing {
+    let mut pacing = Pacing::new(FLOOR, known);
+    pacing.set_total(Bytes(1_048_576.0));
+    pacing.set_in_flight((32, 32), Span::from_millis(50), Span::ZERO);
+    pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
+    pacing
+}
+
+#[test]
+fn a_ramp_is_not_for_a_rate_that_is_remembered_nor_for_a_short_path() {
+    assert!(ramped(None).is_full());
+    assert!(!ramped(Some(REFERENCE)).is_full());
+    let mut pacing = ramped(None);
+    let near = Link { is_near: true, ..link() };
+    pacing.on_sent(Instant::from_millis(1), 0, PACKET, &near);
+    assert!(!pacing.is_full());
+}
+
+/// A window that began before a ramp had ended sent all that the link holds.
+#[test]
+fn a_window_waits_for_a_ramp_until_that_loses_more_than_arrives() {
+    let follow = |pacing: &mut Pacing| {
+        pacing.follow(Urgency::LoadScreen, true, Some(REFERENCE));
+        pacing.is_start()
+    };
+    let mut pacing = ramped(None);
+    (0..20).for_each(|number| pacing.on_settled(number, false));
+    assert!(follow(&mut pacing), "it rises");
+    // 40 that are lost to a queue leave 32 + 10 - 40 and the least of ten: ten in a round trip of 60 ms.
+    let sample = |number: u64, delay: u16| {
+        let (sent, delay) = (Span::ZERO, Span::from_millis(delay));
+        let (passed, received) = (Bytes::ZERO, Bytes::ZERO);
+        Sample { number, bytes: PACKET, at: sent + delay, sent, delay, passed, received }
+    };
+    pacing.on_arrival(Instant::from_millis(100), &sample(20, 50));
+    pacing.on_arrival(Instant::from_millis(150), &sample(21, 100));
+    (22..62).for_each(|number| pacing.on_settled(number, true));
+    assert!(!follow(&mut pacing), "{:?}", pacing.law);
+    let free = pacing.rate().unwrap() / (10.0 * PACKET / Span::from_millis(60));
+    assert!((0.9..1.1).contains(&free), "{free}");
+}
+
 /// A train of 20 shows 10 Mbit/s, and behind it a guess has sent 180 datagrams at the same rate, of which one
 /// in ten arrives 8 ms after the other: that is a window's share, and as many are in flight.
 #[test]

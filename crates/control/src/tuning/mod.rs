@@ -147,8 +147,9 @@ pub(crate) mod allowance {
     pub(crate) const CHUNK: Bytes = Bytes(262_144.0);
     pub(crate) const SLICES: f64 = 256.0;
 
-    /// The least that goes on trust: a train, which shows the rate, and some behind it. With the train alone
-    /// 1 MiB over random links takes some percent longer, and crowds drop a third of a point less.
+    /// The minimum that goes on trust: a train, which shows the rate, and 12 datagrams behind it. With the
+    /// train alone crowds drop a third of a point less, and 1 MiB over random links took 6 % longer, with a
+    /// growth of one.
     pub(crate) const ON_TRUST: f64 = 32.0;
 
     /// The part of a long transfer that goes on trust: a hundred that are lost are little of 8 MB.

@@ -274,6 +274,7 @@ impl Chunks {
 
     pub(super) fn check_invariants(&self) {
         self.blocks.iter().for_each(SendBlock::check_invariants);
+        assert_eq!(self.total, self.blocks.iter().map(SendBlock::length).sum::<u64>(), "all bytes");
         let numbers = || self.blocks.iter().map(SendBlock::number);
         assert!(numbers().zip(numbers().skip(1)).all(|(a, b)| a < b), "not in order");
         self.classes.check_invariants();
