@@ -191,15 +191,19 @@ mod tests {
     /// Where a path holds twice the transfer all of that is sent at once, as long as nothing is lost.
     #[test]
     fn more_goes_on_trust_where_a_ramp_would_take_most_of_the_time() {
-        let flight = |holds| {
+        let flight = |holds: &[f64]| {
             let mut allowance = Allowance::new();
             allowance.set_total(1_024.0 * FULL_PACKET);
-            allowance.set_holds(holds);
+            holds.iter().for_each(|&holds| allowance.set_holds(holds));
             allowance.ramp().map(f64::round)
         };
-        assert_eq!(flight(100.0), Some(32.0));
-        assert_eq!(flight(1_024.0), Some(512.0));
-        assert_eq!(flight(2_048.0), Some(2_048.0));
+        assert_eq!(flight(&[100.0]), Some(32.0));
+        assert_eq!(flight(&[1_024.0]), Some(512.0));
+        assert_eq!(flight(&[1_024.0, 900.0]), Some(512.0), "a rate that falls is often jitter");
+        assert_eq!(
+            [2_048.0, 4_096.0].map(|holds| flight(&[holds])),
+            [Some(2_048.0), Some(4_096.0)]
+        );
     }
 
     /// Each arrival makes room for half a datagram more, until the path is full.

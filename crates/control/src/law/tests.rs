@@ -211,6 +211,17 @@ fn a_window_waits_for_a_ramp_until_that_loses_more_than_arrives() {
     assert!((0.9..1.1).contains(&free), "{free}");
 }
 
+/// A mark ends a ramp, too: the window is what the ramp had, and not the link's rate.
+#[test]
+fn a_mark_in_a_ramp_is_no_reason_to_fill_the_link() {
+    let mut pacing = ramped(None);
+    pacing.on_congestion_mark(0);
+    pacing.follow(Urgency::LoadScreen, false, Some(2.0 * REFERENCE));
+    assert!(!pacing.is_start());
+    let part = pacing.rate().unwrap() / (32.0 * PACKET / Span::from_millis(60));
+    assert!((0.85..0.95).contains(&part), "{part}");
+}
+
 /// A train of 20 shows 10 Mbit/s, and behind it a guess has sent 180 datagrams at the same rate, of which one
 /// in ten arrives 8 ms after the other: that is a window's share, and as many are in flight.
 #[test]
