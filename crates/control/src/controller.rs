@@ -293,8 +293,8 @@ impl Controller {
 
     /// The blocks to send have this many bytes, those that were acknowledged included; the largest number
     /// counts. The more there are, the smaller is the part of them that goes before the path has shown that
-    /// it is free. Without a call all may go that a block of 256 KiB may. To be called before the first datagram
-    /// is asked for, and when there are more.
+    /// it is free. Without a call all may go that a block of 256 KiB may. To be called before the first
+    /// datagram is asked for, and when there are more.
     #[expect(clippy::cast_precision_loss, reason = "of petabytes, some bytes")]
     pub fn set_total(&mut self, bytes: u64) {
         self.pacing.set_total(Bytes(bytes as f64));
