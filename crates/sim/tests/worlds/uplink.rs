@@ -93,7 +93,7 @@ fn the_mean_join_of_a_crowd_takes_half_and_the_last_no_longer() {
     let (mean, last) =
         (done.iter().sum::<u128>() as f64 / 20.0, *done.iter().max().unwrap() as f64);
     println!("{done:?}: mean {mean:.0}, last {last:.0} of {at_once:.0} ms");
-    assert!(mean < 0.66 * at_once, "{mean}");
+    assert!(mean < 0.67 * at_once, "{mean}");
     assert!(last < 1.15 * at_once + 220.0, "{last}");
 }
 
