@@ -69,6 +69,7 @@ impl Bottleneck {
     /// The size of a full datagram.
     pub(crate) fn set_packet(&mut self, packet: Bytes) {
         self.packet = packet;
+        self.samples.set_packet(packet);
         self.finder.set_packet(packet);
     }
 
@@ -127,7 +128,7 @@ impl Bottleneck {
         now: Instant,
         is_long: bool,
     ) -> usize {
-        let count = self.samples.on_arrivals(arrivals, history);
+        let count = self.samples.on_arrivals(arrivals, history, self.rate());
         if count > 0 {
             self.finder.on_samples(&self.samples, count, loss, now.into(), is_long);
             let met = self.samples.newest(count).filter_map(|sample| self.queue_of(sample));

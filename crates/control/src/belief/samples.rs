@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::history::{History, Sent};
 use crate::tuning::samples::{BASE_LIFETIME, HELD_UP, NEXT, REMEMBERED, UNQUEUED};
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, Rate, Span};
 
 /// Arrivals that a report names at most.
 pub const MAX_ARRIVALS: usize = 32;
@@ -22,7 +22,8 @@ pub(crate) struct Sample {
     pub(crate) at: Span,
     /// When it was sent, by the sender's clock.
     pub(crate) sent: Span,
-    /// The one-way delay: `at` less `sent`. Only differences have a meaning.
+    /// The one-way delay of a full datagram: `at` less `sent`, and more where this one is smaller. Only
+    /// differences have a meaning.
     pub(crate) delay: Span,
     /// Bytes sent, and received, up to and including this one.
     pub(crate) passed: Bytes,
@@ -75,6 +76,8 @@ pub(crate) struct Samples {
     least_delay: Option<Span>,
     /// The number of the transfer's first datagram.
     first: u64,
+    /// The size of the largest datagram that arrived.
+    largest: Bytes,
     /// The number up to which bytes are counted, and the counts.
     counted: Option<u64>,
     passed: Bytes,
@@ -95,6 +98,7 @@ impl Samples {
             base: BaseDelay::new(),
             least_delay: None,
             first,
+            largest: Bytes::ZERO,
             counted: None,
             passed: Bytes::ZERO,
             received: Bytes::ZERO,
@@ -105,12 +109,18 @@ impl Samples {
         }
     }
 
+    /// No datagram is larger than this from now on.
+    pub(crate) const fn set_packet(&mut self, packet: Bytes) {
+        self.largest = self.largest.min(packet);
+    }
+
     /// The receiver reported arrival times: numbers, the newest first, and microseconds by its clock. Returns
-    /// how many of them are new.
+    /// how many of them are new. The bottleneck may have a known `rate`.
     pub(crate) fn on_arrivals(
         &mut self,
         arrivals: impl Iterator<Item = (u64, u32)>,
         history: &impl History,
+        rate: Option<Rate>,
     ) -> usize {
         let mut reported = [(0, 0); MAX_ARRIVALS];
         let mut count = 0;
@@ -119,8 +129,9 @@ impl Samples {
             count += 1;
         }
         let in_order = reported.iter().take(count).rev();
-        let new =
-            in_order.map(|&(number, at)| usize::from(self.on_arrival(number, at, history))).sum();
+        let new = in_order
+            .map(|&(number, at)| usize::from(self.on_arrival(number, at, history, rate)))
+            .sum();
         let delays = self.newest(new).map(|sample| sample.delay);
         self.least_delay = delays.reduce(Span::min).or(self.least_delay);
         if self.has_bunch() {
@@ -129,7 +140,13 @@ impl Samples {
         new
     }
 
-    fn on_arrival(&mut self, number: u64, at_micros: u32, history: &impl History) -> bool {
+    fn on_arrival(
+        &mut self,
+        number: u64,
+        at_micros: u32,
+        history: &impl History,
+        rate: Option<Rate>,
+    ) -> bool {
         if number < self.first || self.counted.is_some_and(|counted| number <= counted) {
             return false;
         }
@@ -142,7 +159,7 @@ impl Samples {
         self.last_micros = Some(at_micros);
         self.clock += Span(f64::from(elapsed));
         self.count(number, history);
-        self.push(&sent);
+        self.push(&sent, rate);
         true
     }
 
@@ -180,9 +197,9 @@ impl Samples {
         later.for_each(|sample| sample.received += bytes);
     }
 
-    fn push(&mut self, datagram: &Sent) {
+    fn push(&mut self, datagram: &Sent, rate: Option<Rate>) {
         let sent = Span::from(datagram.at);
-        let delay = self.clock - sent;
+        let delay = self.clock - sent + self.saved(datagram.bytes, rate);
         self.base.on_delay(self.clock, delay);
         if self.newest.len() >= REMEMBERED + REMEMBERED / 2 {
             self.newest.drain(..REMEMBERED / 2);
@@ -196,6 +213,20 @@ impl Samples {
             passed: self.passed,
             received: self.received,
         });
+    }
+
+    /// By how much less time than the largest datagram one of these bytes takes at a bottleneck of this rate.
+    ///
+    /// What ends a chunk is smaller, and met no shorter queue. As the base delay it left a queue that never
+    /// was, and the losses of a path that loses a fifth on its own were taken for those of others. A larger
+    /// datagram than those before takes longer: so does the path without a queue.
+    fn saved(&mut self, bytes: Bytes, rate: Option<Rate>) -> Span {
+        let larger = (bytes - self.largest).max(Bytes::ZERO);
+        self.largest += larger;
+        // A datagram of no bytes says nothing of the path.
+        let Some(rate) = rate.filter(|_| bytes > Bytes::ZERO) else { return Span::ZERO };
+        self.base.shift(larger / rate);
+        (self.largest - bytes) / rate
     }
 
     /// All remembered samples, oldest first.

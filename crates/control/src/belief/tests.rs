@@ -7,8 +7,9 @@ use proptest::prelude::*;
 
 use super::bottleneck::Bottleneck;
 use super::loss::LossEstimate;
+use crate::history::History;
 use crate::history::tests::{BYTES, Log};
-use crate::units::Rate;
+use crate::units::{Bytes, Rate};
 
 const fn micros(micros: u64) -> Instant {
     Instant::from_nanos(micros * 1_000)
@@ -99,6 +100,38 @@ fn arrivals_of_datagrams_never_sent_or_acked_are_ignored() {
     bottleneck.on_arrivals(arrivals(24, 100.0), &unacked, &loss, micros(2_000), true);
     assert_eq!(bottleneck.rate(), Some(Rate(2.0)));
     assert_eq!(bottleneck.newest(100).count(), 0);
+}
+
+/// A datagram of these bytes, which is sent and arrives after those before over 2 Mbit/s without a queue.
+fn arrive(bottleneck: &mut Bottleneck, log: &mut Log, bytes: f64) {
+    let (number, loss) = (log.next_number(), LossEstimate::new());
+    let at = 10_000 * number;
+    log.send_bytes(micros(at), Bytes(bytes));
+    log.ack(number + 1);
+    let arrives = at as u32 + 50_000 + (8.0 * bytes / 2.0) as u32;
+    let heard = micros(at + 100_000);
+    bottleneck.on_arrivals([(number, arrives)].into_iter(), log, &loss, heard, true);
+}
+
+/// What ends a chunk is smaller and arrives sooner: full datagrams after it have met no queue. Nor have larger ones.
+#[test]
+fn a_smaller_datagram_does_not_make_a_queue_of_full_ones() {
+    let (mut bottleneck, mut log) = (Bottleneck::new(Some(Rate(0.25)), 0), Log::default());
+    let mut queue_after = |bottleneck: &mut Bottleneck, bytes| {
+        arrive(bottleneck, &mut log, bytes);
+        bottleneck.queueing_delay().unwrap().0
+    };
+    for bytes in [BYTES.0, 757.0, BYTES.0, 58.0, BYTES.0] {
+        let queue = queue_after(&mut bottleneck, bytes);
+        assert!(queue < 100.0, "{queue} us after {bytes} bytes");
+    }
+    for bytes in [1_452.0, 1_228.0, 1_452.0] {
+        let queue = queue_after(&mut bottleneck, bytes);
+        assert!(queue < 100.0, "{queue} us after {bytes} bytes");
+    }
+    bottleneck.set_packet(BYTES);
+    let queue = queue_after(&mut bottleneck, BYTES.0);
+    assert!(queue < 100.0, "{queue} us after {BYTES:?}");
 }
 
 proptest! {

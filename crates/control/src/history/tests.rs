@@ -21,8 +21,12 @@ impl Log {
     }
 
     pub(crate) fn send(&mut self, at: Instant) {
+        self.send_bytes(at, BYTES);
+    }
+
+    pub(crate) fn send_bytes(&mut self, at: Instant, bytes: Bytes) {
         let number = self.next_number();
-        self.0.push(Sent { number, at, bytes: BYTES, is_acked: false });
+        self.0.push(Sent { number, at, bytes, is_acked: false });
     }
 
     /// Those below this number are acknowledged.

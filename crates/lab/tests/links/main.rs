@@ -11,6 +11,7 @@ mod harm;
 mod jitter;
 mod model;
 mod odd_links;
+mod own_losses;
 mod random;
 mod recorded;
 mod share;

@@ -31,16 +31,17 @@ fn share(mbit: u64, rtt_ms: u32, flows: u64, link: LinkConfig, seed: u64) -> (Ve
 
 /// Jitter that keeps the order is a queue to the law. Up to the target (7 and 2.9 ms here) that costs next to
 /// nothing; beyond, the window rests where its target is the jitter. The last bound is what holds, and not
-/// what should.
+/// what should: of eight runs there the least and the most use 0.25 and 0.89.
 #[test]
 fn jitter_up_to_the_target_leaves_the_link_in_use() {
-    let links = [(10, 50, 7_000, 0.9), (100, 20, 2_900, 0.9), (100, 20, 20_000, 0.25)];
+    let links = [(10, 50, 7_000, 0.9), (100, 20, 2_900, 0.9), (100, 20, 20_000, 0.4)];
     for (mbit, rtt_ms, jitter_us, least) in links {
         let jitter = Duration::from_micros(jitter_us);
         let link = LinkConfig { jitter, ..LinkConfig::default() }.with_queue(1 << 20);
-        let (used, _) = share(mbit, rtt_ms, 1, link, 1);
+        let mut used = [1, 2, 3, 4, 5].map(|seed| share(mbit, rtt_ms, 1, link.clone(), seed).0[0]);
         println!("{mbit} Mbit/s, {rtt_ms} ms, {jitter_us} us of jitter: {used:.3?} of the link");
-        assert!(used[0] > least, "{mbit} Mbit/s, {jitter_us} us: {used:?}");
+        used.sort_by(f64::total_cmp);
+        assert!(used[2] > least, "{mbit} Mbit/s, {jitter_us} us: {used:?}");
     }
 }
 
