@@ -113,8 +113,7 @@ fn arrive(bottleneck: &mut Bottleneck, log: &mut Log, bytes: f64) {
     bottleneck.on_arrivals([(number, arrives)].into_iter(), log, &loss, heard, true);
 }
 
-/// What ends a chunk is smaller and arrives sooner: full datagrams after it have met no queue. Nor have larger
-/// ones.
+/// What ends a chunk is smaller and arrives sooner: full datagrams after it, and larger ones, met no queue.
 #[test]
 fn a_smaller_datagram_does_not_make_a_queue_of_full_ones() {
     let (mut bottleneck, mut log) = (Bottleneck::new(Some(Rate(0.25)), 0), Log::default());
