@@ -486,7 +486,8 @@ mod tests {
             let mut line = Line::new(None, 16);
             let (bytes, at, sent) = (FULL_PACKET, Span::from_millis(30), Span::ZERO);
             let (passed, received) = (Bytes::ZERO, Bytes::ZERO);
-            let sample = Sample { number: 4, bytes, at, sent, delay: at, passed, received };
+            let sample =
+                Sample { number: 4, bytes, at, sent, delay: at, passed, received, ..Sample::ZERO };
             line.path.pacing.on_arrival(Instant::from_millis(60), &sample);
             line
         };

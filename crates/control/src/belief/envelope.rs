@@ -109,6 +109,7 @@ mod tests {
             delay: Span(at(number)),
             passed: Bytes(1_250.0 * number as f64),
             received: Bytes(1_250.0 * number as f64),
+            ..Sample::ZERO
         };
         (0..200).filter(is_in_order).map(sample).collect()
     }

@@ -22,12 +22,38 @@ pub(crate) struct Sample {
     pub(crate) at: Span,
     /// When it was sent, by the sender's clock.
     pub(crate) sent: Span,
-    /// The one-way delay of a full datagram: `at` less `sent`, and more where this one is smaller. Only
-    /// differences have a meaning.
+    /// The one-way delay: `at` less `sent`. Only differences have a meaning.
     pub(crate) delay: Span,
+    /// By how much less that is than of the largest datagram, at most: a rate may be too low, as one that an
+    /// uplink allows. So this counts where a minimum is looked for, and nowhere else.
+    pub(crate) saved: Span,
     /// Bytes sent, and received, up to and including this one.
     pub(crate) passed: Bytes,
     pub(crate) received: Bytes,
+}
+
+#[cfg(test)]
+impl Sample {
+    /// One of nothing, at no time.
+    pub(crate) const ZERO: Self = Self {
+        number: 0,
+        bytes: Bytes::ZERO,
+        at: Span::ZERO,
+        sent: Span::ZERO,
+        delay: Span::ZERO,
+        saved: Span::ZERO,
+        passed: Bytes::ZERO,
+        received: Bytes::ZERO,
+    };
+
+    /// A datagram that was sent and arrived at these times, and the bytes sent and received up to it.
+    pub(crate) fn of(
+        (number, bytes): (u64, Bytes),
+        [sent, at]: [Span; 2],
+        [passed, received]: [Bytes; 2],
+    ) -> Self {
+        Self { number, bytes, at, sent, delay: at - sent, passed, received, ..Self::ZERO }
+    }
 }
 
 /// The base delay: the smallest recent one-way delay, kept in two halves of its lifetime.
@@ -199,8 +225,8 @@ impl Samples {
 
     fn push(&mut self, datagram: &Sent, rate: Option<Rate>) {
         let sent = Span::from(datagram.at);
-        let delay = self.clock - sent + self.saved(datagram.bytes, rate);
-        self.base.on_delay(self.clock, delay);
+        let (delay, saved) = (self.clock - sent, self.saved(datagram.bytes, rate));
+        self.base.on_delay(self.clock, delay + saved);
         if self.newest.len() >= REMEMBERED + REMEMBERED / 2 {
             self.newest.drain(..REMEMBERED / 2);
         }
@@ -210,6 +236,7 @@ impl Samples {
             at: self.clock,
             sent,
             delay,
+            saved,
             passed: self.passed,
             received: self.received,
         });

@@ -82,8 +82,16 @@ mod tests {
                 passed += Bytes(1_500.0);
                 free_at = free_at.max(sent) + Bytes(1_500.0) / link;
                 let (at, bytes) = (Span(5e6) + free_at, Bytes(1_500.0));
-                let sample =
-                    Sample { number, bytes, at, sent, delay: at - sent, passed, received: passed };
+                let sample = Sample {
+                    number,
+                    bytes,
+                    at,
+                    sent,
+                    delay: at - sent,
+                    passed,
+                    received: passed,
+                    ..Sample::ZERO
+                };
                 number += 1;
                 match upward.on_arrival(&sample, rate, TICK, number + 20) {
                     Some(Step::Faster(faster)) => rate = faster,

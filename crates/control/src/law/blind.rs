@@ -236,7 +236,16 @@ mod tests {
             let passed = Bytes(1_250.0) * f64::from(n);
             let (number, sent, at) = (n.into(), Span::ZERO, f64::from(n) * apart);
             let bytes = Bytes(1_250.0);
-            let sample = Sample { number, bytes, at, sent, delay: at, passed, received: passed };
+            let sample = Sample {
+                number,
+                bytes,
+                at,
+                sent,
+                delay: at,
+                passed,
+                received: passed,
+                ..Sample::ZERO
+            };
             blind.on_arrival(Instant::from_millis(1_000), &sample);
         }
     }

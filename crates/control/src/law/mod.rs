@@ -405,8 +405,8 @@ impl Pacing {
             return;
         }
         let before = self.base.get().unwrap_or(sample.delay);
-        self.base.on_delay(sample.at, sample.delay);
-        let delay = self.base.get().map_or(Span::ZERO, |base| sample.delay - base);
+        self.base.on_delay(sample.at, sample.delay + sample.saved);
+        let delay = self.base.get().map_or(Span::ZERO, |base| sample.delay - base).max(Span::ZERO);
         let fell = (before - sample.delay).max(Span::ZERO);
         let packet = self.full + NEARLY_FULL;
         match &mut self.law {

@@ -239,7 +239,16 @@ mod tests {
         let passed = Rate::from_kbps(100_000) * sent;
         let received = passed * (1.0 / f64::from(u32::try_from(one_in).unwrap()));
         let at = sent + RTT;
-        let sample = Sample { number, bytes: PACKET, at, sent, delay: RTT, passed, received };
+        let sample = Sample {
+            number,
+            bytes: PACKET,
+            at,
+            sent,
+            delay: RTT,
+            passed,
+            received,
+            ..Sample::ZERO
+        };
         start.on_arrival(&sample, delay);
     }
 
@@ -254,7 +263,8 @@ mod tests {
             let passed = 0.5 * known * sent;
             let (at, delay) = (sent + RTT, Span::from_millis(30));
             let (bytes, received, number) = (PACKET, passed, number.into());
-            let sample = Sample { number, bytes, at, sent, delay, passed, received };
+            let sample =
+                Sample { number, bytes, at, sent, delay, passed, received, ..Sample::ZERO };
             start.on_arrival(&sample, delay);
             start.share(known)
         };
@@ -275,7 +285,16 @@ mod tests {
                 let passed = 0.5 * known * sent;
                 let (at, bytes, number) = (sent + RTT, PACKET, number.into());
                 let received = passed;
-                let sample = Sample { number, bytes, at, sent, delay: RTT, passed, received };
+                let sample = Sample {
+                    number,
+                    bytes,
+                    at,
+                    sent,
+                    delay: RTT,
+                    passed,
+                    received,
+                    ..Sample::ZERO
+                };
                 start.on_arrival(&sample, Span::from_millis(delay));
             }
             start.is_crowded()

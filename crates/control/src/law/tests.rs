@@ -78,7 +78,7 @@ impl Transfer {
 
     fn sample(&self, sent: Span, at: Span) -> Sample {
         let (number, passed) = (self.number, self.passed);
-        Sample { number, bytes: PACKET, at, sent, delay: at - sent, passed, received: passed }
+        Sample::of((number, PACKET), [sent, at], [passed, passed])
     }
 
     /// The flow's share, as a fraction of 10 Mbit/s.
@@ -201,7 +201,7 @@ fn a_window_waits_for_a_ramp_until_that_loses_more_than_arrives() {
     let sample = |number: u64, delay: u16| {
         let (sent, delay) = (Span::ZERO, Span::from_millis(delay));
         let (passed, received) = (Bytes::ZERO, Bytes::ZERO);
-        Sample { number, bytes: PACKET, at: sent + delay, sent, delay, passed, received }
+        Sample::of((number, PACKET), [sent, sent + delay], [passed, received])
     };
     pacing.on_arrival(Instant::from_millis(100), &sample(20, 50));
     pacing.on_arrival(Instant::from_millis(150), &sample(21, 100));
@@ -244,7 +244,16 @@ fn a_flight_on_a_guess_is_judged_once_there_is_a_rate() {
             let sent = f64::from(number) * (PACKET / REFERENCE);
             let (passed, received) = (f64::from(number) * PACKET, f64::from(number / 10) * PACKET);
             let (number, at) = (number.into(), sent + rtt);
-            let sample = Sample { number, bytes: PACKET, at, sent, delay: rtt, passed, received };
+            let sample = Sample {
+                number,
+                bytes: PACKET,
+                at,
+                sent,
+                delay: rtt,
+                passed,
+                received,
+                ..Sample::ZERO
+            };
             pacing.on_arrival(Instant::from_millis(200), &sample);
         }
     }
@@ -277,7 +286,7 @@ fn arrivals_that_a_receiver_invents_do_not_raise_the_pace_above_a_guess() {
         let received = f64::from(number) * PACKET;
         let (at, sent, number) = (rtt + Span(f64::from(number)), Span::ZERO, number.into());
         let (bytes, delay, passed) = (PACKET, rtt, received);
-        let sample = Sample { number, bytes, at, sent, delay, passed, received };
+        let sample = Sample { number, bytes, at, sent, delay, passed, received, ..Sample::ZERO };
         pacing.on_arrival(Instant::from_millis(100), &sample);
     }
     let pace = pacing.rate().unwrap();
@@ -309,7 +318,8 @@ fn a_guess_that_overruns_the_link_becomes_a_window() {
                 let sent = f64::from(number) * (PACKET / REFERENCE);
                 let (passed, number, at) = (REFERENCE * sent, number.into(), sent + rtt);
                 let (bytes, delay) = (PACKET, rtt);
-                let sample = Sample { number, bytes, at, sent, delay, passed, received };
+                let sample =
+                    Sample { number, bytes, at, sent, delay, passed, received, ..Sample::ZERO };
                 pacing.on_arrival((at + rtt).instant(), &sample);
             }
         }
@@ -346,7 +356,7 @@ fn fewer_than_four_datagrams_are_paced_by_their_number() {
         let (sent, bytes) = (f64::from(number) * each, PACKET);
         let passed = f64::from(number) * PACKET;
         let (at, number) = (sent + rtt, number.into());
-        Sample { number, bytes, at, sent, delay: rtt, passed, received: passed }
+        Sample { number, bytes, at, sent, delay: rtt, passed, received: passed, ..Sample::ZERO }
     };
     law.overrun(2, rate, &(sample(0), sample(1)));
     let hear = |law: &mut Windowed, number: u32, late: Span| {
@@ -452,7 +462,16 @@ fn a_window_begins_with_the_rate_of_the_start_as_what_has_passed() {
         pacing.begin(Pace::new(REFERENCE), REFERENCE, is_in_order);
         let (number, passed) = (1, PACKET);
         let (sent, at, delay) = (Span::from_millis(1), Span::from_millis(1) + rtt, rtt);
-        let sample = Sample { number, bytes: PACKET, at, sent, delay, passed, received: passed };
+        let sample = Sample {
+            number,
+            bytes: PACKET,
+            at,
+            sent,
+            delay,
+            passed,
+            received: passed,
+            ..Sample::ZERO
+        };
         pacing.on_arrival(Instant::from_millis(60), &sample);
         pacing.rate().unwrap() / REFERENCE
     };

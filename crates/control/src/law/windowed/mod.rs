@@ -447,6 +447,7 @@ mod tests {
                     delay: rtt,
                     passed,
                     received: passed,
+                    ..Sample::ZERO
                 };
                 law.on_delay(now, &sample, Span::ZERO, Span::ZERO, packet);
             }

@@ -150,6 +150,7 @@ mod tests {
             delay: Span::ZERO,
             passed: before.bytes + sent * PACKET,
             received: before.received + arrived * PACKET,
+            ..Sample::ZERO
         });
         passed.end_round(0.25, PACKET, is_full);
         passed.most()
