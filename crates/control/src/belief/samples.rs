@@ -24,8 +24,8 @@ pub(crate) struct Sample {
     pub(crate) sent: Span,
     /// The one-way delay: `at` less `sent`. Only differences have a meaning.
     pub(crate) delay: Span,
-    /// By how much less that is than of the largest datagram, at most: a rate may be too low, as one that an
-    /// uplink allows. So this counts where a minimum is looked for, and nowhere else.
+    /// By how much earlier it arrived than the largest datagram would have, at most: the rate may be too low,
+    /// as one that an uplink allows. So this counts where a minimum is looked for, and nowhere else.
     pub(crate) saved: Span,
     /// Bytes sent, and received, up to and including this one.
     pub(crate) passed: Bytes,

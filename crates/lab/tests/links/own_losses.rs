@@ -1,4 +1,4 @@
-//! A path that loses a fifth of what is sent on its own: that must not be taken for a queue that others fill.
+//! A path that loses a fifth of all datagrams on its own: its losses must not be taken for those of a crowd.
 
 use haulier_lab::joins::{JoinLink, Joiner, join};
 use haulier_proto::connection::Block;
