@@ -223,6 +223,7 @@ impl Start {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::belief::bottleneck::Bottleneck;
     use crate::belief::samples::Sample;
 
     const PACKET: Bytes = Bytes(1_250.0);
@@ -238,17 +239,7 @@ mod tests {
         let sent = f64::from(u32::try_from(number).unwrap()) * Span(100.0);
         let passed = Rate::from_kbps(100_000) * sent;
         let received = passed * (1.0 / f64::from(u32::try_from(one_in).unwrap()));
-        let at = sent + RTT;
-        let sample = Sample {
-            number,
-            bytes: PACKET,
-            at,
-            sent,
-            delay: RTT,
-            passed,
-            received,
-            ..Sample::ZERO
-        };
+        let sample = Sample::of((number, PACKET), [sent, sent + RTT], [passed, received]);
         start.on_arrival(&sample, delay);
     }
 
@@ -277,29 +268,25 @@ mod tests {
     #[test]
     fn a_queue_beyond_that_of_a_late_caller_is_a_crowds() {
         let known = Rate::from_kbps(100_000);
-        let is_crowded = |late, delay| {
+        // The caller is late for the first datagrams, up to this number.
+        let is_crowded = |late, until, delay| {
             let mut start = Start::new(known, 0, 0);
+            let link = Link::new(&Bottleneck::new(None, 0), RTT, PACKET, false, Span::ZERO);
             for number in 0..100_u32 {
-                start.late = Span::from_millis(late);
+                if number < until {
+                    let link = Link { late: Span::from_millis(late), ..link };
+                    start.on_sent(Instant::from_millis(number.into()), PACKET, &link);
+                }
                 let sent = f64::from(number) * Span(1_000.0);
                 let passed = 0.5 * known * sent;
-                let (at, bytes, number) = (sent + RTT, PACKET, number.into());
-                let received = passed;
-                let sample = Sample {
-                    number,
-                    bytes,
-                    at,
-                    sent,
-                    delay: RTT,
-                    passed,
-                    received,
-                    ..Sample::ZERO
-                };
+                let times = [sent, sent + RTT];
+                let sample = Sample::of((number.into(), PACKET), times, [passed, passed]);
                 start.on_arrival(&sample, Span::from_millis(delay));
             }
             start.is_crowded()
         };
-        assert!(is_crowded(0, 30) && !is_crowded(33, 30) && is_crowded(16, 30));
+        assert!(is_crowded(0, 100, 30) && !is_crowded(33, 100, 30) && is_crowded(16, 100, 30));
+        assert!(is_crowded(33, 10, 30), "it is late no more");
     }
 
     /// Of 20 Mbit/s behind a short queue most of a guess was lost, but that rate arrives: it is alone.

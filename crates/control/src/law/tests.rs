@@ -244,16 +244,7 @@ fn a_flight_on_a_guess_is_judged_once_there_is_a_rate() {
             let sent = f64::from(number) * (PACKET / REFERENCE);
             let (passed, received) = (f64::from(number) * PACKET, f64::from(number / 10) * PACKET);
             let (number, at) = (number.into(), sent + rtt);
-            let sample = Sample {
-                number,
-                bytes: PACKET,
-                at,
-                sent,
-                delay: rtt,
-                passed,
-                received,
-                ..Sample::ZERO
-            };
+            let sample = Sample::of((number, PACKET), [sent, at], [passed, received]);
             pacing.on_arrival(Instant::from_millis(200), &sample);
         }
     }
