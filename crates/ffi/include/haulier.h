@@ -551,6 +551,10 @@ typedef struct haulier_server_settings {
   // Not 0: without max_uplink_bps the server finds out what its uplink has. Default 0: each connection
   // finds out what its own link has.
   uint32_t finds_out_uplink;
+  // A block that each client is sent with the answer to its request, whenever the program looks: the world
+  // that players join. It is not copied, and may be freed after the call. A client that accepts only
+  // smaller blocks is closed with HAULIER_CLOSE_NOT_ACCEPTED. Null, the default: none.
+  const struct haulier_block *first_block;
 } haulier_server_settings;
 
 // What keeps the bytes of an event: of the library alone.
@@ -1544,4 +1548,4 @@ haulier_result haulier_server_set_urgency(const struct haulier_server *server,
 
 #endif  /* HAULIER_H */
 
-/* Made of sources with the sum 98fb9a1abb3aa5fe; the lines above have 329d798f08bc9d76. */
+/* Made of sources with the sum d156a5ace806347d; the lines above have 15bc9b3943f0e79f. */

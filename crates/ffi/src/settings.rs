@@ -4,11 +4,13 @@
 //! later version may add settings at the end.
 
 use core::ffi::{c_char, c_void};
+use core::mem::offset_of;
 use core::ptr::null;
 use core::time::Duration;
 
 use haulier::{ConnectionConfig, Delivery, Urgency};
 
+use crate::block::haulier_block;
 use crate::memory::{Versioned, put_sized, settings};
 use crate::result::{Failure, border, haulier_result};
 use crate::secret::{haulier_secret, haulier_token_key};
@@ -260,12 +262,16 @@ pub struct haulier_server_settings {
     /// Not 0: without max_uplink_bps the server finds out what its uplink has. Default 0: each connection
     /// finds out what its own link has.
     pub finds_out_uplink: u32,
+    /// A block that each client is sent with the answer to its request, whenever the program looks: the world
+    /// that players join. It is not copied, and may be freed after the call. A client that accepts only
+    /// smaller blocks is closed with HAULIER_CLOSE_NOT_ACCEPTED. Null, the default: none.
+    pub first_block: *const haulier_block,
 }
 
 // SAFETY: repr(C), the size is first, and all fields are numbers and pointers.
 unsafe impl Versioned for haulier_server_settings {
     const NAME: &str = "haulier_server_settings";
-    const FIRST_BYTES: usize = size_of::<Self>();
+    const FIRST_BYTES: usize = offset_of!(Self, first_block);
 
     fn defaults() -> Self {
         let limits = haulier::ServerLimits::default();
@@ -294,6 +300,7 @@ unsafe impl Versioned for haulier_server_settings {
             accepts_any_token: 0,
             accepts_earlier_tokens: 0,
             finds_out_uplink: 0,
+            first_block: null(),
         }
     }
 }

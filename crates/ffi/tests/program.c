@@ -25,7 +25,7 @@ static haulier_secret secret;
 static haulier_secret identity;
 static haulier_token_key token_key;
 
-static haulier_server *bind_server(void) {
+static haulier_server *bind_server_with(const haulier_block *first_block) {
     haulier_server_settings settings;
     haulier_connection_settings connection;
     haulier_server *server;
@@ -38,8 +38,13 @@ static haulier_server *bind_server(void) {
     settings.token_key_count = 1;
     settings.accepts_earlier_tokens = 1;
     settings.connection = &connection;
+    settings.first_block = first_block;
     CHECK(haulier_server_bind("127.0.0.1:0", PROTOCOL_ID, &settings, &server) == HAULIER_OK);
     return server;
+}
+
+static haulier_server *bind_server(void) {
+    return bind_server_with(NULL);
 }
 
 /* The next event of a kind of a server; others are freed. */
@@ -148,6 +153,27 @@ static void test_blocks(haulier_server *server) {
     CHECK(haulier_client_finish(client, PATIENCE_MS) == HAULIER_OK);
     CHECK(haulier_client_is_closed(client));
     haulier_client_free(client);
+}
+
+/* The world goes with the answer to a request: the program has freed it, and does not look at its server. */
+static void test_first_block(void) {
+    char ticket[HAULIER_TEXT_BYTES];
+    haulier_event event;
+    haulier_block *world;
+    haulier_server *server;
+    haulier_client *client;
+    CHECK(haulier_block_new(9, "the world", 9, &world) == HAULIER_OK);
+    server = bind_server_with(world);
+    haulier_block_free(world);
+    CHECK(haulier_server_ticket(server, NULL, 0, ticket, sizeof ticket) == HAULIER_OK);
+    CHECK(haulier_client_connect(ticket, NULL, &client) == HAULIER_OK);
+    event = hear_client(client, HAULIER_EVENT_BLOCK);
+    CHECK(event.tag == 9 && is(&event, "the world"));
+    haulier_event_free(&event);
+    event = hear(server, HAULIER_EVENT_BLOCK_SENT);
+    haulier_event_free(&event);
+    haulier_client_free(client);
+    haulier_server_free(server);
 }
 
 /* Chunks in their order, for who writes them to a disk. */
@@ -500,6 +526,7 @@ int main(int count, char **arguments) {
     server = bind_server();
     test_blocks(server);
     haulier_server_free(server);
+    test_first_block();
     server = bind_server();
     test_chunks(server);
     haulier_server_free(server);

@@ -21,7 +21,7 @@ int main(int count, char **arguments) {
         return 2;
     while (!is_over && haulier_client_wait(client, 20000, &event) == HAULIER_OK) {
         if (event.kind == HAULIER_EVENT_CLOSED) {
-            is_told = strstr(event.text, "your limit is below our world") != NULL;
+            is_told = strstr(event.text, "larger than your max_block_bytes") != NULL;
             is_over = 1;
             fprintf(stderr, "%s: %s\n", haulier_result_name(event.result), event.text);
         }

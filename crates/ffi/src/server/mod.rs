@@ -279,6 +279,8 @@ unsafe fn config_of(
     let addresses = unsafe { all_addresses(set.addresses, set.address_count, "addresses") }?;
     // SAFETY: see above.
     let connection = unsafe { connection_config(set.connection) }?;
+    // SAFETY: null or a block, as the caller promises.
+    let first_block = unsafe { set.first_block.as_ref() }.map(|first| first.block.clone());
     let mut limits = ServerLimits::default()
         .with_memory_bytes(size(set.max_memory_bytes))
         .with_line(size(set.max_in_line.into()))
@@ -292,6 +294,7 @@ unsafe fn config_of(
         .with_addresses(addresses)
         .with_limits(limits)
         .with_max_uplink_bps(set.max_uplink_bps)
+        .with_first_block(first_block)
         .with_connection(connection);
     if set.accepts_any_token != 0 {
         config.token_audience = TokenAudience::Any;

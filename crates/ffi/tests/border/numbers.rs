@@ -131,6 +131,15 @@ fn values_that_make_no_block_are_refused() {
     }
 }
 
+/// A program that was compiled before there was a `first_block`: what lies behind its settings is not read.
+#[test]
+fn settings_that_know_of_no_first_block_have_none() {
+    Served::new(|settings| {
+        settings.struct_size = std::mem::offset_of!(haulier_server_settings, first_block);
+        settings.first_block = std::ptr::dangling();
+    });
+}
+
 #[test]
 fn a_server_that_would_let_nobody_in_says_so() {
     let mut settings = MaybeUninit::<haulier_server_settings>::uninit();
