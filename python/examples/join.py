@@ -15,7 +15,6 @@ from haulier import (
     Event,
     HaulierError,
     Server,
-    ServerEvent,
 )
 
 
@@ -45,21 +44,20 @@ def play(ticket: str, name: str) -> None:
 def serve() -> None:
     """Sends a world of 5 MB to each player, and greets them."""
     world = Block(1, bytes(range(256)) * 20_000)
-    with Server.bind("127.0.0.1:0", protocol_id=7) as server:
+    # It goes with the answer to each request, before this program hears of it.
+    with Server.bind("127.0.0.1:0", protocol_id=7, first_block=world) as server:
         print(server.ticket(), flush=True)
         for id, event in server:
             try:
-                answer(server, id, event, world)
+                answer(server, id, event)
             except HaulierError as error:
-                # One player's error, who takes only small blocks, or has just left: the others play on.
-                server.close(id, CloseCode.NOT_ACCEPTED, f"our world is {error}")
+                # One player's error, who has just left: the others play on.
+                server.close(id, CloseCode.FIRST_OF_APPLICATION, f"no welcome: {error}")
 
 
-def answer(server: Server, id: ConnectionId, event: AnyServerEvent, world: Block) -> None:
-    """What a player gets."""
+def answer(server: Server, id: ConnectionId, event: AnyServerEvent) -> None:
+    """What a player hears."""
     match event:
-        case ServerEvent.Connecting():
-            server.send_block(id, world)
         case Event.Message(data=data):
             print(f"{server.address_of(id)}: {data.decode()}", flush=True)
             server.send_message(id, b"welcome")

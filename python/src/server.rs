@@ -91,11 +91,12 @@ impl Server {
     /// private `identity` proves the server to clients. `addresses` are those of a router in front of it,
     /// with which tokens are compared; `earlier_tokens` accepts those issued before the start. At most so
     /// many `connections`, and an uplink of so many bit/s; by default as many as 1 GiB holds, and no limit.
-    /// Several `workers` are threads, on Linux.
+    /// Several `workers` are threads, on Linux. The `first_block` goes to each client with the answer to its
+    /// request, however late the program looks; one that accepts only smaller blocks is closed.
     #[staticmethod]
     #[pyo3(signature = (local, protocol_id, *, secret=None, open=false, token_keys=Vec::new(), identity=None,
         addresses=Vec::new(), earlier_tokens=false, connections=None, max_uplink_bps=None, workers=1,
-        config=None))]
+        first_block=None, config=None))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn bind(
         py: Python<'_>,
@@ -110,11 +111,13 @@ impl Server {
         connections: Option<usize>,
         max_uplink_bps: Option<u64>,
         workers: usize,
+        first_block: Option<PyRef<'_, Block>>,
         config: Option<Settings>,
     ) -> PyResult<Self> {
         let access = Access { secret, open, token_keys: keys(token_keys), identity };
         let mut settings = ServerConfig::new(protocol_id, access.credentials()?)
             .with_addresses(crate::credentials::addresses(&addresses)?)
+            .with_first_block(first_block.map(|block| block.0.clone()))
             .with_connection(config::connection(config)?);
         if earlier_tokens {
             settings.earlier_tokens = EarlierTokens::Accepted;

@@ -24,6 +24,21 @@ def test_bytes_are_not_copied() -> None:
     assert sys.getrefcount(data) == before, "and lets it go"
 
 
+def test_the_first_block_goes_to_each_who_joins() -> None:
+    """With the answer to a request: the program has not looked at its server."""
+    data = os.urandom(300_000)
+    with Server.bind("127.0.0.1:0", PROTOCOL_ID, first_block=Block(2**62 - 1, data)) as server:
+        for _ in range(2):
+            with Client.connect(server.ticket()) as client:
+                came = until(client, lambda event: isinstance(event, Event.Block))
+                assert came == Event.Block(2**62 - 1, data)
+
+
+def test_a_first_block_has_a_tag_that_can_be_said() -> None:
+    with pytest.raises(haulier.UsageError, match="`first_block` must have a tag of at most 2.62 - 1"):
+        Server.bind("127.0.0.1:0", PROTOCOL_ID, first_block=Block(2**62, b"world"))
+
+
 @pytest.mark.parametrize("delivery", ["chunks", "in-order"])
 def test_a_block_comes_chunk_by_chunk(delivery: str) -> None:
     """So a client never holds all of it."""

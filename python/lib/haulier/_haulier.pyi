@@ -290,6 +290,7 @@ class Server:
         connections: Optional[int] = None,
         max_uplink_bps: Optional[int] = None,
         workers: int = 1,
+        first_block: Optional[Block] = None,
         config: Optional[ConnectionConfig] = None,
     ) -> Server:
         """Listens at an address, and starts. With port 0 the system chooses one.
@@ -299,7 +300,8 @@ class Server:
         private `identity` proves the server to clients. `addresses` are those of a router in front of it,
         with which tokens are compared; `earlier_tokens` accepts those issued before the start. At most so
         many `connections`, and an uplink of so many bit/s; by default as many as 1 GiB holds, and no limit.
-        Several `workers` are threads, on Linux."""
+        Several `workers` are threads, on Linux. The `first_block` goes to each client with the answer to its
+        request, however late the program looks; one that accepts only smaller blocks is closed."""
     def ticket(self, addresses: Optional[Sequence[str]] = None) -> Ticket:
         """A ticket to it, which clients reach at these addresses, or at its own; `UsageError` if it
         accepts only tokens."""
