@@ -28,8 +28,13 @@ fn secret() -> Secret {
 }
 
 fn game() -> Server {
+    game_with(None)
+}
+
+fn game_with(first_block: Option<Block>) -> Server {
     let credentials = ServerCredentials::default().with_secret(secret());
-    Server::bind("127.0.0.1:0", ServerConfig::new(PROTOCOL_ID, credentials)).unwrap()
+    let config = ServerConfig::new(PROTOCOL_ID, credentials).with_first_block(first_block);
+    Server::bind("127.0.0.1:0", config).unwrap()
 }
 
 fn web(server: &Server, limits: WebLimits) -> WebServer {
@@ -50,8 +55,9 @@ async fn session(at: SocketAddr, hash: [u8; 32]) -> Result<Connection, Connectin
     Endpoint::client(config).unwrap().connect(format!("https://{at}/")).await
 }
 
-/// What a page does, in a task: joins, and returns the block.
-async fn join(session: &Connection, server: &Server, world: &Block) -> Vec<u8> {
+/// What a page does, in a task: joins, and returns the block. Without a world the program of the server does
+/// not look at it.
+async fn join(session: &Connection, server: &Server, world: Option<&Block>) -> (u64, Vec<u8>) {
     let clock = Clock::start();
     let credentials = Credentials::Secret { secret: secret(), identity: None };
     let config = ClientConfig::new(server.local_addr(), PROTOCOL_ID, credentials);
@@ -63,14 +69,16 @@ async fn join(session: &Connection, server: &Server, world: &Block) -> Vec<u8> {
         assert!(began.elapsed() < MAX, "it does not join");
         machine.handle_timeout(clock.now());
         while let Some(event) = machine.poll_event(clock.now()) {
-            if let Event::Block { data, .. } = event {
-                return data.to_vec();
+            if let Event::Block { tag, data } = event {
+                return (tag, data.to_vec());
             }
         }
         while machine.poll_datagram(clock.now(), &mut datagram).is_some() {
             session.send_datagram(&datagram).unwrap();
         }
-        while let Some((id, event)) = server.poll().unwrap() {
+        while let Some(world) = world
+            && let Some((id, event)) = server.poll().unwrap()
+        {
             if let ServerEvent::Connecting { .. } = event {
                 server.send_block(id, world).unwrap();
             }
@@ -91,7 +99,7 @@ fn a_session_joins_and_one_too_many_of_a_source_is_refused_until_there_is_room()
     runtime().block_on(async {
         let (at, hash) = (web.local_addr(), web.certificate_hashes()[0]);
         let first = session(at, hash).await.unwrap();
-        assert_eq!(join(&first, &server, &world).await, world.data()[..]);
+        assert_eq!(join(&first, &server, Some(&world)).await, (1, world.data().to_vec()));
         assert_eq!(server.gateway().stats().peers, 1);
         assert!(session(at, hash).await.is_err());
         assert_eq!(web.stats().refused, 1);
@@ -100,6 +108,18 @@ fn a_session_joins_and_one_too_many_of_a_source_is_refused_until_there_is_room()
         while session(at, hash).await.is_err() {
             assert!(began.elapsed() < MAX, "the place of the first is not given back");
         }
+    });
+}
+
+/// The world goes with the answer to a request, to a page as to all.
+#[test]
+fn the_first_block_of_a_server_comes_to_a_page() {
+    let world = Block::new(5, vec![9; 100_000]);
+    let server = game_with(Some(world.clone()));
+    let web = web(&server, WebLimits::default());
+    runtime().block_on(async {
+        let session = session(web.local_addr(), web.certificate_hashes()[0]).await.unwrap();
+        assert_eq!(join(&session, &server, None).await, (5, world.data().to_vec()));
     });
 }
 
@@ -151,7 +171,7 @@ fn a_browser_proves_its_address_and_joins() {
     let world = Block::new(1, vec![9; 10_000]);
     runtime().block_on(async {
         let session = session(web.local_addr(), web.certificate_hashes()[0]).await.unwrap();
-        assert_eq!(join(&session, &server, &world).await, world.data()[..]);
+        assert_eq!(join(&session, &server, Some(&world)).await, (1, world.data().to_vec()));
     });
     assert_eq!((web.stats().retried, web.stats().accepted), (1, 1));
 }
@@ -199,7 +219,7 @@ fn a_renewed_certificate_has_another_hash_and_leaves_sessions_alone() {
         }
         assert!(session(web.local_addr(), old).await.is_err());
         assert!(session(web.local_addr(), web.certificate_hashes()[0]).await.is_ok());
-        assert_eq!(join(&before, &server, &world).await, world.data()[..]);
+        assert_eq!(join(&before, &server, Some(&world)).await, (1, world.data().to_vec()));
     });
 }
 

@@ -51,7 +51,7 @@ fn a_player_whose_limit_is_too_low_is_turned_away_alone() {
     let Event::Closed(reason) = events(&tiny, |event| matches!(event, Event::Closed(_))) else {
         unreachable!("it is what was waited for")
     };
-    assert!(reason.to_string().contains("your limit is below our world"), "{reason}");
+    assert!(reason.to_string().contains("larger than your max_block_bytes"), "{reason}");
 
     let player = Client::connect(ticket).unwrap();
     let is_world = |event: &Event| matches!(event, Event::Block { .. } | Event::Closed(_));

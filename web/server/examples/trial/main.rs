@@ -78,7 +78,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let key = TokenKey { id: 1, key: haulier::random_secret()? };
     let credentials = ServerCredentials::default().with_secret(haulier::random_secret()?);
-    let mut config = ServerConfig::new(PROTOCOL_ID, credentials.with_token_key(key.clone()));
+    let mut config = ServerConfig::new(PROTOCOL_ID, credentials.with_token_key(key.clone()))
+        .with_first_block(Some(world.clone()));
     let asked = rest.get(1).map(String::as_str);
     if asked == Some("one-seat") {
         config.limits.connections = 1;
@@ -130,7 +131,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     loop {
         if let Some((id, event)) = server.wait(Duration::from_secs(3600))? {
             match event {
-                ServerEvent::Connecting { .. } => drop(server.send_block(id, &world)),
                 // What is said on this channel is counted, and the last one answered.
                 ServerEvent::Connection(Event::Message { data, channel: UP })
                     if data.first() == Some(&LAST) =>

@@ -10,7 +10,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use haulier::{Block, CloseCode, Event, Server, ServerConfig, ServerCredentials, ServerEvent};
+use haulier::{Block, Event, Server, ServerConfig, ServerCredentials, ServerEvent};
 use haulier_web::{Certificate, WebServer};
 
 /// A picture of 1024 x 1024 points, which is the world: three bytes for each, some 3 MB.
@@ -21,9 +21,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let page: PathBuf = args.next().ok_or("world PAGE_DIRECTORY [HTTP_PORT]")?.into();
     let port: u16 = args.next().unwrap_or("8017".into()).parse()?;
 
-    // One server for all players. The ticket is the same for both kinds.
+    // One server for all players. The ticket is the same for both kinds, and so is the world.
     let credentials = ServerCredentials::default().with_secret(haulier::random_secret()?);
-    let server = Server::bind("127.0.0.1:0", ServerConfig::new(7, credentials))?;
+    let world = Block::new(1, picture());
+    let config = ServerConfig::new(7, credentials).with_first_block(Some(world));
+    let server = Server::bind("127.0.0.1:0", config)?;
     let ticket = server.ticket(&[server.local_addr()])?.ok_or("the server has a secret")?;
 
     // Browsers come in here. That is all a game adds.
@@ -38,37 +40,28 @@ fn main() -> Result<(), Box<dyn Error>> {
         http::serve(port, page, move || http::invitation(&url, &web.certificate_hashes(), &text))?;
     println!("open http://{site}/");
 
-    let world = Block::new(1, picture());
     loop {
         let Some((id, event)) = server.wait(Duration::from_secs(3600))? else { continue };
         match event {
-            // What fails here concerns one player: a `?` would end the game for all.
             ServerEvent::Connecting { .. } => {
-                let sent = server.send_block(id, &world);
-                if sent.is_err() {
-                    server.close(id, CloseCode::NOT_ACCEPTED, "your limit is below our world");
-                    continue;
-                }
+                println!("a player joins: {} are here", server.connections().len());
             }
+            // What fails here concerns one player: a `?` would end the game for all.
             ServerEvent::Connection(Event::Connected) => {
                 let welcome = format!("you are one of {}", server.connections().len());
                 let _gone = server.send_message(id, welcome);
-                continue;
             }
             // What one says, all hear.
             ServerEvent::Connection(Event::Message { data, .. }) => {
                 for other in server.connections() {
                     let _gone = server.send_message(other, data.clone());
                 }
-                continue;
             }
             ServerEvent::Connection(Event::Closed(reason)) => {
                 println!("a player is gone: {reason}");
-                continue;
             }
-            _ => continue,
+            _ => {}
         }
-        println!("a player joins: {} are here", server.connections().len());
     }
 }
 
