@@ -67,7 +67,7 @@ fn the_programs_join_and_the_client_says_what_it_saw() {
             break reason.to_string();
         }
     };
-    assert!(closed.contains("your limit is below our world"), "{closed}");
+    assert!(closed.contains("larger than your max_block_bytes"), "{closed}");
 
     let client = Command::new(example("client")).arg(ticket).output().unwrap();
     assert!(client.status.success(), "{client:?}");

@@ -5,7 +5,7 @@ use bevy_haulier::block_tag;
 use bevy_haulier::haulier::{Block, Connect, Delivery};
 use bevy_haulier::prelude::*;
 
-use crate::support::{Level, bytes, ends, seen, state, watch};
+use crate::support::{Level, bytes, config, ends, seen, state, ticket, watch};
 
 #[test]
 fn a_level_loads_from_the_wire_with_its_own_loader() {
@@ -30,6 +30,19 @@ fn a_level_loads_from_the_wire_with_its_own_loader() {
     assert!(!seen::<AssetEvent<Level>>(&ends.client).contains(&modified));
     let blocks = ends.client.world().resource::<HaulierBlocks>();
     assert_eq!(blocks.get("level/3"), None, "its blocks went with the connection");
+}
+
+/// The world goes with the answer to a request: this server is in no app, and no program looks at it.
+#[test]
+fn the_first_block_of_a_server_loads_though_no_system_sends_it() {
+    let config = config().with_first_block(Some(named_block("world", "door\nkey\n")));
+    let server = HaulierServer::bind("127.0.0.1:0", config).unwrap();
+    let mut ends = ends(Vec::new(), &["world"]);
+    ends.ticket = ticket(&server);
+    let level = ends.load::<Level>("haulier://world");
+    ends.join();
+    ends.until_state(HaulierState::Playing);
+    assert_eq!(ends.asset(&level), Some(&Level(vec!["door".to_owned(), "key".to_owned()])));
 }
 
 /// A frame or two lie between a load in a menu and the join that it is for.
