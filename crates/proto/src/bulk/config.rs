@@ -14,7 +14,8 @@ pub(crate) struct SenderConfig {
     pub(crate) max_rate_bps: u64,
     pub(crate) min_rate_bps: u64,
     pub(crate) give_up_after: Duration,
-    pub(crate) idle_timeout: Duration,
+    /// In ms: each connection has one of these.
+    pub(crate) idle_timeout_ms: u32,
     /// The number of the first datagram that can carry a slice.
     pub(crate) first_number: u64,
     /// Bytes of the largest slice frame that the path carries.

@@ -55,7 +55,7 @@ impl Sender {
                 config.credit,
             ),
             pacer: Pacer::new(config.max_rate_bps, config.receive_buffer),
-            silence: Silence::new(now, config.idle_timeout),
+            silence: Silence::new(now, Duration::from_millis(config.idle_timeout_ms.into())),
             has_progress: false,
             now,
             next_number: config.first_number,

@@ -92,7 +92,7 @@ impl Connection {
     /// 4000. A limit from the client's token still applies.
     pub fn set_max_rate_bps(&mut self, rate_bps: u64) {
         let rate_bps = rate_bps.max(LOWEST_MAX_RATE_BPS);
-        self.outbound.blocks_mut().set_max_rate_bps(rate_bps);
+        self.outbound.transfer_mut().set_max_rate_bps(rate_bps);
     }
 
     /// Changes how much of the link blocks may take, from the next slice on.
@@ -181,7 +181,7 @@ impl Connection {
     pub(super) fn after_blocks(&mut self, now: Instant) {
         let blocks = self.outbound.blocks_mut();
         blocks.poll(now);
-        if blocks.sender().is_none() {
+        if blocks.transfer.sender().is_none() {
             self.path.blocks.end();
         }
         while let Some(event) = blocks.poll_event() {
@@ -201,14 +201,14 @@ impl Connection {
 
     /// Whether blocks may use the server's uplink now.
     pub(crate) fn set_uplink_open(&mut self, now: Instant, is_open: bool) {
-        if let Some(sender) = self.outbound.blocks_mut().sender_mut() {
+        if let Some(sender) = self.outbound.transfer_mut().sender_mut() {
             sender.set_uplink_open(now, is_open);
         }
     }
 
     /// Sets whether the server paces the connections to this address together.
     pub(crate) fn set_paced_together(&mut self, is_paced: bool) {
-        if let Some(sender) = self.outbound.blocks_mut().sender_mut() {
+        if let Some(sender) = self.outbound.transfer_mut().sender_mut() {
             sender.set_paced_together(is_paced);
         }
     }
@@ -216,7 +216,7 @@ impl Connection {
     /// If blocks could be sent as soon as the server's uplink is open: what is left of them.
     pub(crate) fn awaits_uplink(&self) -> Option<Left> {
         let blocks = self.outbound.blocks();
-        let awaits = blocks.sender().is_some_and(Sender::awaits_uplink);
+        let awaits = blocks.transfer.sender().is_some_and(Sender::awaits_uplink);
         let link_bps = || self.path.blocks.known().bandwidth_bps();
         awaits.then(|| Left { bytes: blocks.bytes_left(), link_bps: link_bps() })
     }
@@ -224,18 +224,18 @@ impl Connection {
     /// What it lost was lost by many together, and says nothing of its own link: it is measured anew.
     pub(crate) fn excuse_losses(&mut self) {
         let (now, next) = (self.life.now(), self.recovery.next_number());
-        self.outbound.blocks_mut().measure_anew(now, &mut self.path.blocks, next);
+        self.outbound.transfer_mut().measure_anew(now, &mut self.path.blocks, next);
     }
 
     /// Whether it sends blocks.
     pub(crate) fn sends_blocks(&self) -> bool {
         let blocks = self.outbound.blocks();
-        blocks.sender().is_some() && !blocks.is_idle()
+        blocks.transfer.sender().is_some() && !blocks.is_idle()
     }
 
     /// The chunk sender and what it has measured of the path, while there are blocks.
     fn sender(&self) -> Option<(&Sender, &Controller)> {
-        self.outbound.blocks().asked_on(&self.path.blocks)
+        self.outbound.transfer().asked_on(&self.path.blocks)
     }
 
     /// The rate at which blocks go, or would before anything is known of the path, in bits per second.
@@ -289,5 +289,5 @@ pub(super) fn outgoing(
         has_repair: peer.repair_codes & REED_SOLOMON != 0,
         announced_blocks: peer.announced_blocks,
     };
-    OutgoingBlocks::new(config.outgoing(idle_timeout), limits, room)
+    OutgoingBlocks::new(&config.outgoing(idle_timeout), &limits, room)
 }

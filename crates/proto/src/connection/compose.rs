@@ -225,14 +225,14 @@ impl Connection {
         let is_heard = || !self.liveness.is_peer_silent(now, timing.probe_timeout());
         let ledger = self.recovery.ledger();
         self.frame_room() >= MIN_SLICE_ROOM
-            && (self.outbound.blocks().sender().is_some_and(Sender::is_probing)
+            && (self.outbound.transfer().sender().is_some_and(Sender::is_probing)
                 || ledger.in_flight() == 0
                 || ledger.has_slice_room() && is_heard())
     }
 
     /// Whether an ack is so long overdue that only datagrams go that every path carries.
     pub(super) fn is_ack_overdue(&self) -> bool {
-        let lateness = self.outbound.blocks().lateness();
+        let lateness = self.outbound.transfer().lateness();
         self.recovery.is_ack_overdue(self.life.now(), &self.path, lateness)
     }
 }

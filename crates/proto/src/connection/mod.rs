@@ -275,8 +275,8 @@ impl Connection {
             return;
         }
         self.settle_fates();
-        let (path, blocks) = (&mut self.path, self.outbound.blocks_mut());
-        self.recovery.on_timeout_of_blocks(now, path, blocks);
+        let (path, transfer) = (&mut self.path, self.outbound.transfer_mut());
+        self.recovery.on_timeout_of_blocks(now, path, transfer);
         if let Some(blocks) = self.inbound.blocks_mut() {
             blocks.handle_timeout(now);
         }
@@ -344,7 +344,7 @@ impl Connection {
 
     /// Limits every later maximum rate as well.
     pub(crate) fn cap_rate_bps(&mut self, rate_cap_bps: u64) {
-        self.outbound.blocks_mut().cap_rate_bps(rate_cap_bps);
+        self.outbound.transfer_mut().cap_rate_bps(rate_cap_bps);
     }
 
     /// Frees its fragments in the pool.

@@ -12,7 +12,7 @@ use super::packets::OutgoingPackets;
 use super::path::Path;
 use super::recovery::ItemFate;
 use crate::channels::{Lane, Lanes, MessageSender, MessageViolation, Order, Source};
-use crate::outgoing::{Heard, OutgoingBlocks};
+use crate::outgoing::{Heard, OutgoingBlocks, Transfer};
 use crate::time::earliest;
 use crate::transit::Item;
 use crate::wire::frames::{ChannelLimitFrame, Frame};
@@ -50,6 +50,16 @@ impl Outbound {
     /// The same, to be changed.
     pub(super) const fn blocks_mut(&mut self) -> &mut OutgoingBlocks {
         &mut self.blocks
+    }
+
+    /// The chunk sender, as long as there are blocks, and what it is told.
+    pub(super) const fn transfer(&self) -> &Transfer {
+        &self.blocks.transfer
+    }
+
+    /// The same, to be changed.
+    pub(super) const fn transfer_mut(&mut self) -> &mut Transfer {
+        &mut self.blocks.transfer
     }
 
     /// Queues a packet. All that wait have `max_bytes` at most.
@@ -101,7 +111,7 @@ impl Outbound {
             return None;
         }
         let at = path.message_at()?;
-        let gate = self.blocks.sender().map_or(at, |sender| sender.gate_at().max(at));
+        let gate = self.blocks.transfer.sender().map_or(at, |sender| sender.gate_at().max(at));
         let due = self.messages.due().filter(|&(_, bytes)| bytes <= room);
         due.map(
             |(channel, _)| if self.lanes.is_shared(Source::Channel(channel)) { gate } else { at },
@@ -115,7 +125,7 @@ impl Outbound {
         room: usize,
         may_send_slices: impl FnOnce() -> bool,
     ) -> Option<Instant> {
-        let (sender, path) = self.blocks.asked_on(&path.blocks)?;
+        let (sender, path) = self.blocks.transfer.asked_on(&path.blocks)?;
         match may_send_slices() {
             true => sender.poll_timeout(path, room),
             false => sender.timeout_at(path),
@@ -126,7 +136,7 @@ impl Outbound {
     fn is_gate_open(&mut self, now: Instant, path: &mut Path) -> bool {
         let mut due = self.messages.due();
         !due.any(|(channel, _)| self.lanes.is_shared(Source::Channel(channel)))
-            || (self.blocks.sender_on(&mut path.blocks))
+            || (self.blocks.transfer.sender_on(&mut path.blocks))
                 .is_none_or(|(sender, path)| sender.is_gate_open(path, now))
     }
 
@@ -159,12 +169,12 @@ impl Outbound {
             draft.add(Item::Page { block, place });
         }
         let in_flight = u64::from(draft.ledger().in_flight());
-        if let Some(wanted) = self.blocks.ack_frequency_due(&path.blocks, in_flight, heard)
+        if let Some(wanted) = self.blocks.transfer.ack_frequency_due(&path.blocks, in_flight, heard)
             && draft.room() >= MIN_ROOM
         {
             let (datagrams, delay) = (wanted.datagrams, wanted.delay());
             draft.push(&Frame::AckFrequency { datagrams, delay });
-            self.blocks.on_ack_frequency_sent(wanted);
+            self.blocks.transfer.on_ack_frequency_sent(wanted);
             draft.add(Item::AckFrequency);
         }
     }
@@ -239,13 +249,15 @@ impl Outbound {
         let has_others = !self.packets.is_empty() || self.messages.has_due();
         let (is_alone, room) = (draft.is_next() && !has_others, draft.frame_room());
         draft.may_send_slices()
-            && (self.blocks.sender_on(&mut path.blocks))
+            && (self.blocks.transfer.sender_on(&mut path.blocks))
                 .is_some_and(|(sender, path)| is_alone || sender.is_slice_due(path, now, room))
     }
 
     fn put_slice(&mut self, now: Instant, path: &mut Path, draft: &mut Draft<'_, '_>) {
         let (path, room) = (&mut path.blocks, (draft.room(), draft.is_next()));
-        if let Some((slice, frame)) = self.blocks.poll_slice(path, now, draft.ledger(), room) {
+        if let Some((slice, frame)) =
+            self.blocks.transfer.poll_slice(path, now, draft.ledger(), room)
+        {
             draft.push_slice(slice, &frame);
         }
     }
@@ -264,7 +276,7 @@ impl Outbound {
                 life.tell(self.messages.on_copy_acked(part).map(Event::from));
             }
             Item::Page { block, place } if !is_acked => self.blocks.on_page_lost(block, place),
-            Item::AckFrequency if !is_acked => self.blocks.on_ack_frequency_lost(),
+            Item::AckFrequency if !is_acked => self.blocks.transfer.on_ack_frequency_lost(),
             Item::Cancel(block) => self.blocks.on_cancel(block, is_acked),
             Item::Block(number) => self.blocks.on_announced(number, is_acked),
             // A copy that is lost is in flight elsewhere, and all else is not sent from here.

@@ -17,7 +17,7 @@ impl Connection {
             self.note_event(now, &event);
             return Some(event);
         }
-        if self.life.is_open() && self.outbound.blocks_mut().report_want() {
+        if self.life.is_open() && self.outbound.transfer_mut().report_want() {
             return Some(Event::ChunksWanted);
         }
         self.life.poll_end()
@@ -26,6 +26,6 @@ impl Connection {
     pub(crate) fn has_events(&self) -> bool {
         self.life.has_events()
             || self.inbound.has_events()
-            || self.life.is_open() && self.outbound.blocks().has_unreported_want()
+            || self.life.is_open() && self.outbound.transfer().has_unreported_want()
     }
 }

@@ -131,7 +131,7 @@ impl Connection {
     /// A datagram of the peer was verified.
     fn on_heard(&mut self, now: Instant) {
         self.liveness.on_received(now);
-        if let Some(sender) = self.outbound.blocks_mut().sender_mut() {
+        if let Some(sender) = self.outbound.transfer_mut().sender_mut() {
             sender.on_heard(now);
         }
         self.inbound.on_heard(now);
@@ -152,7 +152,7 @@ impl Connection {
             self.agreement.end_responding();
             self.signals.on_validated();
             let room = self.path.slice_room();
-            self.outbound.blocks_mut().set_slice_room(&mut self.path.blocks, room);
+            self.outbound.transfer_mut().set_slice_room(&mut self.path.blocks, room);
         }
     }
 
@@ -161,10 +161,10 @@ impl Connection {
     fn migrate(&mut self, now: Instant, new: Validated) {
         self.path = self.path.followed_by(now, new, self.config.ecn);
         let (room, next) = (self.path.slice_room(), self.recovery.next_number());
-        let blocks = self.outbound.blocks_mut();
-        blocks.measure_anew(now, &mut self.path.blocks, next);
-        blocks.set_slice_room(&mut self.path.blocks, room);
-        blocks.on_black_hole();
+        let transfer = self.outbound.transfer_mut();
+        transfer.measure_anew(now, &mut self.path.blocks, next);
+        transfer.set_slice_room(&mut self.path.blocks, room);
+        transfer.on_black_hole();
         self.life.note(now, || TraceEvent::AddressChanged(new.address.remote));
         // A peer can do this as often as it likes; one unread event is enough.
         self.life.tell_once(Event::AddressChanged);
@@ -235,8 +235,8 @@ impl Connection {
             Frame::Hashes(hashes) => return Ok(self.blocks_in(now).on_hashes(now, &hashes)?),
             Frame::Ack(ack) => self.on_ack(now, &ack)?,
             Frame::Arrivals(arrivals) => {
-                let blocks = self.outbound.blocks_mut();
-                if let Some((sender, path)) = blocks.sender_on(&mut self.path.blocks) {
+                let transfer = self.outbound.transfer_mut();
+                if let Some((sender, path)) = transfer.sender_on(&mut self.path.blocks) {
                     sender.on_arrivals(path, &arrivals, self.recovery.ledger());
                 }
             }

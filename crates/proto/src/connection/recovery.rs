@@ -11,7 +11,7 @@ use core::time::Duration;
 use super::path::Path;
 use crate::Instant;
 use crate::crypto::Entropy;
-use crate::outgoing::OutgoingBlocks;
+use crate::outgoing::Transfer;
 use crate::transit::{
     AckFrame, AckWalk, Acked, Datagram, Item, KEPT, Ledger, LossReason, NeverSent, Outgoing,
 };
@@ -114,21 +114,21 @@ impl Recovery {
     /// Settles the fates of datagrams, by which the sender of blocks measures the path and counts what is in
     /// flight. Called before it is asked what to send: several acks that arrived together are then judged
     /// together.
-    pub(super) fn settle(&mut self, path: &mut Path, blocks: &mut OutgoingBlocks) {
+    pub(super) fn settle(&mut self, path: &mut Path, transfer: &mut Transfer) {
         if !self.ledger.poll_news() {
             return;
         }
         while let Some(settled) = self.ledger.poll_fate(&mut path.timing) {
             if !settled.is_probe()
-                && let Some((sender, state)) = blocks.sender_on(&mut path.blocks)
+                && let Some((sender, state)) = transfer.sender_on(&mut path.blocks)
             {
                 sender.on_settled(state, &settled);
             }
         }
-        if let Some((sender, state)) = blocks.sender_on(&mut path.blocks) {
+        if let Some((sender, state)) = transfer.sender_on(&mut path.blocks) {
             sender.note_in_flight(state, &self.ledger);
         }
-        self.ledger.trim(blocks.sender().map_or(0, |_| KEPT));
+        self.ledger.trim(transfer.sender().map_or(0, |_| KEPT));
     }
 
     /// The next datagram whose contents are lost by now, and why.
@@ -151,9 +151,9 @@ impl Recovery {
         &mut self,
         now: Instant,
         path: &mut Path,
-        blocks: &mut OutgoingBlocks,
+        transfer: &mut Transfer,
     ) {
-        if let Some((sender, state)) = blocks.sender_on(&mut path.blocks) {
+        if let Some((sender, state)) = transfer.sender_on(&mut path.blocks) {
             sender.handle_timeout(state, now, &mut self.ledger);
         }
     }

@@ -93,7 +93,7 @@ impl Connection {
     /// Its counters.
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
-        let slices = self.outbound.blocks().stats();
+        let slices = self.outbound.transfer().stats();
         let known = self.path.blocks.known();
         let counters = self.counters;
         ConnectionStats {

@@ -41,7 +41,7 @@ impl Connection {
             true => self.may_send_more_slices(),
             false => self.may_send_slices(),
         };
-        if !may_send_slices && let Some(sender) = self.outbound.blocks_mut().sender_mut() {
+        if !may_send_slices && let Some(sender) = self.outbound.transfer_mut().sender_mut() {
             sender.on_blocked();
         }
         if !is_next && let Some(to) = self.transmit_mtu_probe(now, out) {
@@ -80,7 +80,8 @@ impl Connection {
         }
         let wire_bytes = out.len() + UDP_IPV4_BYTES;
         // Packets and messages use the link too, although they do not wait for the send budget.
-        if let Some((sender, path)) = self.outbound.blocks_mut().sender_on(&mut self.path.blocks) {
+        if let Some((sender, path)) = self.outbound.transfer_mut().sender_on(&mut self.path.blocks)
+        {
             sender.on_sent(path, now, number, wire_bytes, slice);
         }
         self.record(now, Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice });
@@ -120,8 +121,8 @@ impl Connection {
         out: &mut DatagramBuffer<'_>,
         elsewhere: Option<(ChunkAt, Symbol)>,
     ) -> Option<()> {
-        let blocks = self.outbound.blocks();
-        let slice = elsewhere.and_then(|(at, symbol)| blocks.source_slice(at, symbol));
+        let transfer = self.outbound.transfer();
+        let slice = elsewhere.and_then(|(at, symbol)| transfer.source_slice(at, symbol));
         let slice = slice.unwrap_or_default();
         let noted = self.life.trace().map(|trace| {
             let next = self.inbound.heard().next;

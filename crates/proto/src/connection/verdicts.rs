@@ -31,7 +31,7 @@ impl Connection {
         }
         self.counters.steps += walk.steps();
         if let Some(rtt) = self.recovery.end_ack(&mut self.path, &walk) {
-            self.outbound.blocks_mut().set_rtt(&mut self.path.blocks, rtt);
+            self.outbound.transfer_mut().set_rtt(&mut self.path.blocks, rtt);
             self.inbound.blocks_mut().into_iter().for_each(|blocks| blocks.set_rtt(rtt));
         }
         let is_newest = self.recovery.ledger().largest_acked() > before;
@@ -52,7 +52,7 @@ impl Connection {
         }
         if !datagram.is_probe()
             && let Some((sender, path)) =
-                self.outbound.blocks_mut().sender_on(&mut self.path.blocks)
+                self.outbound.transfer_mut().sender_on(&mut self.path.blocks)
         {
             sender.on_acked(path, now, acked);
         }
@@ -71,7 +71,8 @@ impl Connection {
         // A router of the path that was left says nothing of this one.
         let congested = news.oldest.filter(|_| is_congested);
         let reordering = self.path.timing.reordering();
-        if let Some((sender, path)) = self.outbound.blocks_mut().sender_on(&mut self.path.blocks) {
+        if let Some((sender, path)) = self.outbound.transfer_mut().sender_on(&mut self.path.blocks)
+        {
             if let Some(oldest) = congested {
                 sender.on_congestion_mark(path, oldest);
             }
@@ -87,8 +88,7 @@ impl Connection {
 
     /// Settles the fates of datagrams, before it is asked what to send.
     pub(super) fn settle_fates(&mut self) {
-        let blocks = self.outbound.blocks_mut();
-        self.recovery.settle(&mut self.path, blocks);
+        self.recovery.settle(&mut self.path, self.outbound.transfer_mut());
     }
 
     /// Retransmits or reports what was in datagrams that are lost by now.
@@ -113,10 +113,10 @@ impl Connection {
         let is_black_hole = self.path.on_settled(now, datagram, fate == ItemFate::Lost);
         let room = self.path.slice_room();
         if room != before && !self.agreement.is_responding() {
-            self.outbound.blocks_mut().set_slice_room(&mut self.path.blocks, room);
+            self.outbound.transfer_mut().set_slice_room(&mut self.path.blocks, room);
         }
         if is_black_hole {
-            self.outbound.blocks_mut().on_black_hole();
+            self.outbound.transfer_mut().on_black_hole();
             self.counters.black_holes += 1;
         }
         let mut n = 0;

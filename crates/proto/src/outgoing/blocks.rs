@@ -5,37 +5,26 @@
 //! chunk sender has those of them of which slices are to be sent; and no more are announced, or given up and
 //! not known to be, than a peer accepts.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use haulier_control::Urgency;
 
-use super::ack_frequency::AckFrequency;
 use super::announcement::Announcement;
 use super::block::{Block, BlockProgress, SendOptions};
 use super::pages::Pages;
 use super::path::BlocksPath;
+use super::transfer::Transfer;
 use crate::Instant;
 use crate::block_map::BlockMap;
-use crate::bulk::cut::SliceSize;
+use crate::bulk::SendBlock;
 use crate::bulk::tree::Value;
-use crate::bulk::{Credit, SendBlock, Sender, SenderConfig, SenderStats};
 use crate::stall::max_block_time;
 use crate::time::earliest;
 
 /// Blocks that are announced and not finished at most, whatever the peer accepts [H-4.2a]: so many small ones
 /// arrive in a round trip.
 const MAX_ANNOUNCED: u8 = 64;
-
-/// Chunks that may be open at most [H-4.2f].
-const MAX_OPEN: usize = 1024;
-
-/// The largest slices of this wire.
-const MAX_SLICE: SliceSize = match SliceSize::new(65_472) {
-    Some(size) => size,
-    None => SliceSize::SMALLEST_OF_FULL_CHUNK,
-};
 
 /// What the application has set.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +33,6 @@ pub(crate) struct OutgoingConfig {
     pub(crate) max_rate_bps: u64,
     pub(crate) min_rate_bps: u64,
     pub(crate) no_progress_timeout: Duration,
-    /// In ms: each connection has one of these.
     pub(crate) idle_timeout_ms: u32,
     pub(crate) min_block_rate_bps: u64,
     pub(crate) max_queued_blocks: usize,
@@ -126,17 +114,11 @@ pub(super) struct Front {
 /// The sending half.
 #[derive(Debug)]
 pub(crate) struct OutgoingBlocks {
-    pub(super) config: OutgoingConfig,
-    pub(super) peer: PeerLimits,
-    /// Exists while there are blocks, so that an idle connection is small.
-    pub(super) sender: Option<Box<Sender>>,
-    /// The credit while there is no sender.
-    pub(super) credit: Credit,
-    pub(super) slice_room: usize,
-    /// The maximum that the client's token sets.
-    pub(super) rate_cap_bps: u64,
-    /// By how much the peer's program reads late.
-    pub(super) lateness_ms: u16,
+    max_queued: usize,
+    min_block_rate_bps: u64,
+    idle_timeout_ms: u32,
+    max_announced: u8,
+    pub(crate) transfer: Transfer,
     pub(super) waiting: VecDeque<Waiting>,
     /// In the order of their numbers.
     pub(super) announced: VecDeque<Announced>,
@@ -148,27 +130,21 @@ pub(crate) struct OutgoingBlocks {
     /// The number of the datagram with the newest progress frame, and the floor in it.
     pub(super) progressed: Option<u64>,
     pub(super) floor: u32,
-    pub(super) ack_frequency: AckFrequency,
     pub(super) front: Option<Front>,
     /// Since when there is no credit for what is to be sent, or it waits for this end's program.
     pub(super) held_since: Option<Instant>,
     pub(super) events: VecDeque<OutgoingEvent>,
-    /// The counters of earlier senders.
-    pub(super) past: SenderStats,
-    pub(super) has_failed: bool,
 }
 
 impl OutgoingBlocks {
     /// Nothing to send to this peer. A slice frame may have `slice_room` bytes.
-    pub(crate) const fn new(config: OutgoingConfig, peer: PeerLimits, slice_room: usize) -> Self {
+    pub(crate) const fn new(config: &OutgoingConfig, peer: &PeerLimits, slice_room: usize) -> Self {
         Self {
-            config,
-            credit: Credit::new(peer.credit),
-            peer,
-            sender: None,
-            slice_room,
-            rate_cap_bps: u64::MAX,
-            lateness_ms: 0,
+            max_queued: config.max_queued_blocks,
+            min_block_rate_bps: config.min_block_rate_bps,
+            idle_timeout_ms: config.idle_timeout_ms,
+            max_announced: peer.announced_blocks,
+            transfer: Transfer::new(config, peer, slice_room),
             waiting: VecDeque::new(),
             announced: VecDeque::new(),
             cancelled: VecDeque::new(),
@@ -177,12 +153,9 @@ impl OutgoingBlocks {
             roots: VecDeque::new(),
             progressed: None,
             floor: 0,
-            ack_frequency: AckFrequency::new(),
             front: None,
             held_since: None,
             events: VecDeque::new(),
-            past: SenderStats { slices: 0, repairs: 0, resent: 0 },
-            has_failed: false,
         }
     }
 
@@ -196,12 +169,10 @@ impl OutgoingBlocks {
         options: SendOptions,
         next_number: u64,
     ) -> Result<u32, SendBlockError> {
-        if self.waiting.len() + self.announced.len() >= self.config.max_queued_blocks {
+        if self.waiting.len() + self.announced.len() >= self.max_queued {
             return Err(SendBlockError::QueueFull);
         }
-        if self.sender.is_none() {
-            self.sender = Some(self.new_sender(now, path, next_number));
-        }
+        self.transfer.begin(now, path, next_number);
         let handle = self.next_handle;
         self.next_handle = handle.checked_add(1).ok_or(SendBlockError::NumbersUsedUp)?;
         let place =
@@ -212,33 +183,7 @@ impl OutgoingBlocks {
     }
 
     fn idle_timeout(&self) -> Duration {
-        Duration::from_millis(self.config.idle_timeout_ms.into())
-    }
-
-    fn new_sender(&self, now: Instant, path: &mut BlocksPath, first_number: u64) -> Box<Sender> {
-        let config = SenderConfig {
-            urgency: self.config.urgency,
-            max_rate_bps: self.config.max_rate_bps,
-            min_rate_bps: self.config.min_rate_bps,
-            give_up_after: self.config.no_progress_timeout,
-            idle_timeout: self.idle_timeout(),
-            first_number,
-            slice_room: self.slice_room,
-            max_slice: MAX_SLICE,
-            max_open: MAX_OPEN,
-            has_repair: self.peer.has_repair,
-            receive_buffer: self.peer.receive_buffer,
-            credit: self.credit,
-        };
-        let rtt = path.rtt();
-        let state = path.begin(now, first_number, self.config.min_rate_bps);
-        let mut sender = Sender::new(now, config, state);
-        if let Some(rtt) = rtt {
-            sender.set_rtt(state, rtt);
-        }
-        sender.set_lateness(self.lateness());
-        sender.set_ack_delay(self.ack_frequency.later());
-        Box::new(sender)
+        Duration::from_millis(self.idle_timeout_ms.into())
     }
 
     /// Gives a block up. Returns whether it was on its way; if the peer knows of it, it is told.
@@ -259,8 +204,7 @@ impl OutgoingBlocks {
     /// Gives an announced block up, and tells the peer so.
     pub(super) fn give_up(&mut self, place: usize, code: u32) {
         let Some(number) = self.announced.get(place).map(|block| block.number) else { return };
-        let sent = self.sender.as_ref().and_then(|sender| sender.block(number));
-        let opened = sent.map_or(0, SendBlock::opened);
+        let opened = self.transfer.block(number).map_or(0, SendBlock::opened);
         self.forget(place);
         self.cancelled.push_back(Cancelled { number, code, opened, is_due: true });
     }
@@ -268,9 +212,7 @@ impl OutgoingBlocks {
     /// Removes an announced block.
     pub(super) fn forget(&mut self, place: usize) -> Option<Announced> {
         let block = self.announced.remove(place)?;
-        if let Some(sender) = &mut self.sender {
-            sender.remove(block.number);
-        }
+        self.transfer.remove(block.number);
         Some(block)
     }
 
@@ -280,7 +222,7 @@ impl OutgoingBlocks {
 
     /// Removes what is finished. Call it after input and after a timeout.
     pub(crate) fn poll(&mut self, now: Instant) {
-        if self.sender.is_none() && self.front.is_none() && self.is_idle() {
+        if self.transfer.sender().is_none() && self.front.is_none() && self.is_idle() {
             // As at every end that only receives.
             return;
         }
@@ -294,34 +236,34 @@ impl OutgoingBlocks {
                 self.events.push_back(OutgoingEvent::Sent { handle });
             }
         }
-        self.has_failed |= self.sender.as_ref().is_some_and(|sender| sender.has_failed());
         if self.is_idle() {
-            self.end_sender();
+            self.transfer.end();
+            (self.waiting, self.announced) = (VecDeque::new(), VecDeque::new());
         } else if let Some(urgency) = self.urgency_now()
-            && let Some(sender) = &mut self.sender
+            && let Some(sender) = self.transfer.sender_mut()
         {
             sender.set_urgency(urgency);
         }
         self.follow_front(now);
     }
 
-    fn end_sender(&mut self) {
-        self.past = self.stats();
-        self.credit = self.sender.take().map_or(self.credit, |sender| sender.credit());
-        (self.waiting, self.announced) = (VecDeque::new(), VecDeque::new());
-    }
-
     /// Whether the peer has all of a block. One without chunks to send is done once the peer knows of it.
     fn is_done(&self, block: &Announced) -> bool {
-        let sent = self.sender.as_ref().and_then(|sender| sender.block(block.number));
+        let sent = self.transfer.block(block.number);
         let is_whole = sent.is_none_or(SendBlock::is_done);
         let is_known = block.is_here || block.block.length() == 0;
         block.is_finished || is_whole && (!is_known || block.announcement == Announcement::Acked)
     }
 
+    /// How much of the link blocks may take that are sent without an urgency of their own.
+    pub(crate) fn set_urgency(&mut self, now: Instant, urgency: Urgency) {
+        self.transfer.set_urgency(urgency);
+        self.poll(now);
+    }
+
     /// The most urgent of what is being sent.
     fn urgency_now(&self) -> Option<Urgency> {
-        let of = |block: &Announced| block.options.urgency.unwrap_or(self.config.urgency);
+        let of = |block: &Announced| block.options.urgency.unwrap_or(self.transfer.urgency());
         let mut urgencies = self.announced.iter().filter(|block| !block.is_here).map(of);
         let first = urgencies.next()?;
         let is_load =
@@ -339,7 +281,7 @@ impl OutgoingBlocks {
             .filter(|block| !block.is_here)
             .max_by_key(|block| (block.options.priority, core::cmp::Reverse(block.number)));
         let number = front.map(|block| block.number);
-        let sent = number.and_then(|number| self.sender.as_ref()?.block(number));
+        let sent = number.and_then(|number| self.transfer.block(number));
         let is_held = is_held || sent.is_some_and(SendBlock::awaits_program);
         let is_begun = sent.is_none_or(SendBlock::is_begun);
         if self.front.map(|front| front.number) != number || !is_begun {
@@ -364,7 +306,7 @@ impl OutgoingBlocks {
 
     /// Whether there is something to send, but no credit for it.
     fn is_held_back(&self) -> bool {
-        self.sender.as_ref().is_some_and(|sender| {
+        self.transfer.sender().is_some_and(|sender| {
             sender.is_held_back() || sender.credit().is_used_up() && !self.waiting.is_empty()
         })
     }
@@ -385,28 +327,8 @@ impl OutgoingBlocks {
 
     /// Whether all that is left of its blocks is open.
     pub(crate) fn is_at_end(&self) -> bool {
-        let has_more = self.sender.as_ref().is_some_and(|sender| sender.has_unopened());
+        let has_more = self.transfer.sender().is_some_and(|sender| sender.has_unopened());
         !self.is_idle() && self.waiting.is_empty() && !has_more
-    }
-
-    /// The chunk sender, while there are blocks.
-    pub(crate) fn sender(&self) -> Option<&Sender> {
-        self.sender.as_deref()
-    }
-
-    /// The same, to be changed.
-    pub(crate) fn sender_mut(&mut self) -> Option<&mut Sender> {
-        self.sender.as_deref_mut()
-    }
-
-    /// The counters of all its senders.
-    pub(crate) fn stats(&self) -> SenderStats {
-        let now = self.sender.as_ref().map(|sender| sender.stats()).unwrap_or_default();
-        SenderStats {
-            slices: self.past.slices + now.slices,
-            repairs: self.past.repairs + now.repairs,
-            resent: self.past.resent + now.resent,
-        }
     }
 
     /// The progress of the first block of the highest priority.
@@ -421,7 +343,7 @@ impl OutgoingBlocks {
     /// The map of the block that [`progress`](Self::progress) is of, once it is announced.
     pub(crate) fn map(&self, max_chunks: usize) -> Option<BlockMap> {
         let announced = self.announced.get(self.place(self.front?.number)?)?;
-        let sent = self.sender.as_ref()?.block(announced.number)?;
+        let sent = self.transfer.block(announced.number)?;
         Some(sent.map(announced.block.tag(), max_chunks))
     }
 
@@ -436,7 +358,7 @@ impl OutgoingBlocks {
 
     fn progress_of_announced(&self, announced: &Announced) -> BlockProgress {
         let length = announced.block.length();
-        let sent = self.sender.as_ref().and_then(|sender| sender.block(announced.number));
+        let sent = self.transfer.block(announced.number);
         let done = sent.map_or(length, SendBlock::received_bytes).min(length);
         BlockProgress::new(announced.block.tag(), done, length)
     }
@@ -450,25 +372,25 @@ impl OutgoingBlocks {
 
     /// Whether a block makes no progress, or too little: the connection closes with `no progress`.
     pub(crate) fn has_failed(&self, now: Instant) -> bool {
-        self.has_failed || self.crawl_deadline().is_some_and(|at| at <= now)
+        self.transfer.has_failed() || self.crawl_deadline().is_some_and(|at| at <= now)
     }
 
     fn crawl_deadline(&self) -> Option<Instant> {
         let front = self.front.filter(|_| self.held_since.is_none())?;
-        let rate = Some(self.config.min_block_rate_bps).filter(|&rate| rate > 0)?;
+        let rate = Some(self.min_block_rate_bps).filter(|&rate| rate > 0)?;
         Some(front.since + max_block_time(front.length, rate, self.idle_timeout()))
     }
 
     /// When [`has_failed`](Self::has_failed) has to be called.
     pub(crate) fn poll_deadline(&self) -> Option<Instant> {
-        let failed = self.has_failed.then_some(Instant::ZERO);
+        let failed = self.transfer.has_failed().then_some(Instant::ZERO);
         earliest(failed, self.crawl_deadline())
     }
 
     /// Memory held besides the blocks, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let pages: usize = self.announced.iter().map(|block| block.pages.memory_bytes()).sum();
-        self.sender.as_ref().map_or(0, |sender| sender.memory_bytes())
+        self.transfer.memory_bytes()
             + pages
             + self.waiting.capacity() * size_of::<Waiting>()
             + self.announced.capacity() * size_of::<Announced>()
@@ -478,12 +400,16 @@ impl OutgoingBlocks {
 
     /// Blocks that may be announced and not finished.
     pub(super) fn max_announced(&self) -> usize {
-        self.peer.announced_blocks.min(MAX_ANNOUNCED).into()
+        self.max_announced.min(MAX_ANNOUNCED).into()
     }
 
     /// Panics if its parts contradict each other.
     pub(crate) fn check_invariants(&self) {
-        assert_eq!(self.sender.is_some(), !self.is_idle(), "a sender while there are blocks");
+        assert_eq!(
+            self.transfer.sender().is_some(),
+            !self.is_idle(),
+            "a sender while there are blocks"
+        );
         let announced = self.announced.len() + self.cancelled.len();
         assert!(announced <= self.max_announced(), "too many announced");
         let numbers = || self.announced.iter().map(|block| block.number);
@@ -493,11 +419,11 @@ impl OutgoingBlocks {
         assert!(priorities().zip(priorities().skip(1)).all(|(a, b)| a >= b), "not in order");
         for block in &self.announced {
             block.pages.check_invariants();
-            let sent = self.sender.as_ref().and_then(|sender| sender.block(block.number));
+            let sent = self.transfer.block(block.number);
             let has_none = block.is_here || block.block.length() == 0;
             assert_eq!(sent.is_none(), has_none, "slices of a block that the peer has");
         }
-        if let Some(sender) = &self.sender {
+        if let Some(sender) = self.transfer.sender() {
             sender.check_invariants();
         }
     }

@@ -34,19 +34,14 @@ impl OutgoingBlocks {
             return Ok(());
         }
         self.progressed = Some(number);
-        let given = self.sender.as_ref().map_or(self.credit, |sender| sender.credit()).given();
+        let given = self.transfer.credit().given();
         let is_lower = frame.credit < given || frame.floor < self.floor;
         if is_lower || frame.floor > self.next_number {
             return Err(Contradiction);
         }
-        match &mut self.sender {
-            Some(sender) => sender.on_credit(now, frame.credit),
-            None => {
-                self.credit.raise(frame.credit);
-            }
-        }
+        self.transfer.on_credit(now, frame.credit);
         let lateness_ms = u16::try_from(frame.lateness_ms).unwrap_or(u16::MAX);
-        self.set_lateness_ms(lateness_ms.min(MAX_LATENESS_MS));
+        self.transfer.set_lateness_ms(lateness_ms.min(MAX_LATENESS_MS));
         self.floor = frame.floor;
         let below = self.announced.iter_mut().take_while(|block| block.number < frame.floor);
         below.for_each(|block| block.is_finished = true);
@@ -94,7 +89,7 @@ impl OutgoingBlocks {
         if from.saturating_add(byte.ilog2()) >= chunks {
             return Err(Contradiction);
         }
-        let Some(sender) = &mut self.sender else { return Ok(()) };
+        let Some(sender) = self.transfer.sender_mut() else { return Ok(()) };
         sender.on_told(now);
         for (from, byte) in bytes {
             let Some(known) = sender.block(block).map(|block| block.done_from(from)) else { break };
@@ -107,7 +102,7 @@ impl OutgoingBlocks {
     }
 
     fn on_done(&mut self, now: Instant, block: u32, index: u32) {
-        if let Some(sender) = &mut self.sender {
+        if let Some(sender) = self.transfer.sender_mut() {
             sender.on_done(now, ChunkAt { block, index });
         }
     }
@@ -120,7 +115,7 @@ impl OutgoingBlocks {
         frame: &SlicesHereFrame<'_>,
     ) -> Result<(), Contradiction> {
         self.check(frame.at.block, Some(frame.at.index))?;
-        if let Some((sender, path)) = self.sender_on(path) {
+        if let Some((sender, path)) = self.transfer.sender_on(path) {
             sender.on_slices_here(path, now, frame.at, frame.size, frame.map);
         }
         Ok(())
@@ -161,9 +156,7 @@ impl OutgoingBlocks {
         }
         for block in self.announced.iter_mut().filter(|block| *block.block.digest() == root) {
             block.is_here = true;
-            if let Some(sender) = &mut self.sender {
-                sender.remove(block.number);
-            }
+            self.transfer.remove(block.number);
         }
         self.poll(now);
     }

@@ -1,18 +1,16 @@
-//! What of blocks goes into datagrams: of each frame whether it is a reason to send one, the next that is
-//! due, and what becomes of it.
+//! What of blocks goes into datagrams before slices: of each frame whether it is a reason to send one, the
+//! next that is due, and what becomes of it.
 //!
-//! In this order: a cancel; announcements; the pages of the tree that the next chunk needs; slices.
+//! In this order: a cancel; announcements; the pages of the tree that the next chunk needs. Slices go behind
+//! them, which [`transfer`](super::transfer) has.
 
-use super::ack_frequency::{Heard, Wanted};
 use super::announcement::Announcement;
 use super::block::SendOptions;
 use super::blocks::{Announced, OutgoingBlocks, Waiting};
 use super::pages::Pages;
-use super::path::BlocksPath;
 use crate::Instant;
-use crate::bulk::{Chosen, NewBlock, SendBlock, SlicePart};
-use crate::transit::{ChunkAt, Ledger, Symbol};
-use crate::wire::frames::{BlockFrame, HashesFrame, SliceFrame, SliceKind};
+use crate::bulk::{NewBlock, SendBlock};
+use crate::wire::frames::{BlockFrame, HashesFrame};
 
 /// Of those, how many a block leaves to others that are more urgent.
 const RESERVED_ANNOUNCEMENTS: usize = 4;
@@ -27,7 +25,7 @@ const CREDIT_FOR_AHEAD: u64 = 16;
 impl OutgoingBlocks {
     /// The block that is announced next, if it may be.
     fn next_announcement(&self) -> Option<&Waiting> {
-        let (sender, waiting) = (self.sender.as_ref()?, self.waiting.front()?);
+        let (sender, waiting) = (self.transfer.sender()?, self.waiting.front()?);
         let priority = waiting.options.priority;
         let is_most_urgent = self.announced.iter().all(|block| block.options.priority < priority);
         let reserved = if is_most_urgent { 0 } else { RESERVED_ANNOUNCEMENTS };
@@ -50,7 +48,7 @@ impl OutgoingBlocks {
 
     /// The next announcement that is due.
     pub(crate) fn poll_announcement(&mut self, now: Instant) -> Option<BlockFrame> {
-        let slices = self.stats().slices;
+        let slices = self.transfer.stats().slices;
         let due = |block: &Announced| block.announcement.is_due(slices);
         let place = match self.announced.iter().position(due) {
             Some(place) => place,
@@ -70,7 +68,7 @@ impl OutgoingBlocks {
         // There are no more handles than numbers.
         self.next_number = number.saturating_add(1);
         let is_here = self.roots.contains(block.digest());
-        let sender = self.sender.as_mut()?;
+        let sender = self.transfer.sender_mut()?;
         sender.on_announced();
         let mut pages = Pages::new(0);
         if block.length() > 0 && !is_here {
@@ -115,7 +113,7 @@ impl OutgoingBlocks {
     fn next_page(&self) -> Option<(usize, u32)> {
         let lost = |(place, block): (usize, &Announced)| Some((place, block.pages.lost()?));
         self.announced.iter().enumerate().find_map(lost).or_else(|| {
-            let at = self.sender.as_ref()?.next_unready()?;
+            let at = self.transfer.sender()?.next_unready()?;
             let place = self.place(at.block)?;
             let block = self.announced.get(place)?;
             Some((place, block.pages.missing(block.block.pages(), at.index)?))
@@ -137,7 +135,7 @@ impl OutgoingBlocks {
         }
         block.pages.on_sent(page);
         let number = block.number;
-        if let Some(sender) = &mut self.sender
+        if let Some(sender) = self.transfer.sender_mut()
             && let Some(next) = sender.next_unready().filter(|at| at.block == number)
             && block.pages.missing(block.block.pages(), next.index).is_none()
         {
@@ -154,7 +152,7 @@ impl OutgoingBlocks {
 
     /// A page was lost.
     pub(crate) fn on_page_lost(&mut self, number: u32, page: u32) {
-        let sent = self.sender.as_ref().and_then(|sender| sender.block(number));
+        let sent = self.transfer.block(number);
         let Some(first) = sent.filter(|block| !block.is_done()).map(SendBlock::first) else {
             return;
         };
@@ -181,55 +179,5 @@ impl OutgoingBlocks {
         if let Some(cancelled) = lost {
             cancelled.is_due = true;
         }
-    }
-
-    /// How often acks are wanted, if the peer has to be told. `in_flight` are datagrams, and `heard` those of
-    /// the peer.
-    pub(crate) fn ack_frequency_due(
-        &mut self,
-        path: &BlocksPath,
-        in_flight: u64,
-        heard: Heard,
-    ) -> Option<Wanted> {
-        self.sender.as_ref()?;
-        self.ack_frequency.judge(heard);
-        self.ack_frequency.due(in_flight, path.rtt())
-    }
-
-    pub(crate) fn on_ack_frequency_sent(&mut self, wanted: Wanted) {
-        self.ack_frequency.on_sent(wanted);
-        if let Some(sender) = &mut self.sender {
-            sender.set_ack_delay(self.ack_frequency.later());
-        }
-    }
-
-    pub(crate) const fn on_ack_frequency_lost(&mut self) {
-        self.ack_frequency.on_lost();
-    }
-
-    /// The slice to send now, if its frame fits in `room` bytes, and what the ledger has to know of it. If
-    /// another one waits to be sent (`is_next`), none that has to be encoded.
-    pub(crate) fn poll_slice<'a>(
-        &'a mut self,
-        path: &'a mut BlocksPath,
-        now: Instant,
-        ledger: &Ledger,
-        (room, is_next): (usize, bool),
-    ) -> Option<((ChunkAt, Symbol), SliceFrame<'a>)> {
-        let (sender, path) = self.sender_on(path)?;
-        let chosen = sender.poll_slice(path, now, ledger, (room, is_next))?;
-        let Chosen { at, symbol, cut, part, index, data, .. } = chosen;
-        let kind = match part {
-            SlicePart::Source => SliceKind::Source,
-            SlicePart::Last => SliceKind::Last(cut.size()),
-            SlicePart::Repair => SliceKind::Repair,
-        };
-        Some(((at, symbol), SliceFrame { at, kind, index, data }))
-    }
-    /// The bytes of a source slice of a chunk that is being sent.
-    pub(crate) fn source_slice(&self, at: ChunkAt, symbol: Symbol) -> Option<&[u8]> {
-        let block = self.sender.as_ref()?.block(at.block)?;
-        let (index, is_repair) = symbol.index();
-        block.source(block.get(at.index)?, index).filter(|_| !is_repair)
     }
 }

@@ -2,7 +2,7 @@
 //! the peer has said of it, and when it is done.
 //!
 //! [`OutgoingBlocks`] decides which blocks are sent beside each other, and hands those that are announced to
-//! the [`Sender`](crate::bulk::Sender), which decides about each slice. It makes the frames (`frames`) and
+//! the chunk sender of a [`Transfer`], which decides about each slice. It makes the frames (`frames`) and
 //! takes those of the peer (`feedback`).
 
 mod ack_frequency;
@@ -17,6 +17,7 @@ mod source;
 #[cfg(test)]
 #[allow(clippy::cast_possible_truncation, reason = "numbers of a test")]
 mod tests;
+mod transfer;
 mod tree;
 
 pub(crate) use ack_frequency::Heard;
@@ -29,4 +30,5 @@ pub(crate) use feedback::Contradiction;
 pub(crate) use path::BlocksPath;
 pub use source::ProvideError;
 pub(crate) use source::Wanted;
+pub(crate) use transfer::Transfer;
 pub use tree::{BlockTree, ChunkValue, TreeError};

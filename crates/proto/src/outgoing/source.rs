@@ -6,7 +6,6 @@ use bytes::Bytes;
 
 use super::blocks::{Announced, OutgoingBlocks};
 use crate::Instant;
-use crate::bulk::Sender;
 use crate::transit::ChunkAt;
 
 /// Why a chunk is not taken.
@@ -44,24 +43,10 @@ pub(crate) struct Wanted {
 impl OutgoingBlocks {
     /// The next chunk to ask of a source; it counts as asked for.
     pub(crate) fn want(&mut self) -> Option<Wanted> {
-        let ChunkAt { block, index } = self.sender.as_mut()?.want()?;
+        let ChunkAt { block, index } = self.transfer.sender_mut()?.want()?;
         let Announced { handle, block, .. } = self.announced.get(self.place(block)?)?;
         let bytes = block.tree().chunk_bytes(index)?;
         Some(Wanted { handle: *handle, tag: block.tag(), index, bytes })
-    }
-
-    /// Whether the program has to be told that chunks are wanted.
-    pub(crate) fn has_unreported_want(&self) -> bool {
-        self.sender.as_ref().is_some_and(|sender| sender.has_unreported_want())
-    }
-
-    /// The same, and it is told.
-    pub(crate) fn report_want(&mut self) -> bool {
-        let is_due = self.has_unreported_want();
-        if is_due {
-            self.sender_mut().into_iter().for_each(Sender::on_want_reported);
-        }
-        is_due
     }
 
     /// The program provides a chunk.
@@ -85,7 +70,7 @@ impl OutgoingBlocks {
             return Err(ProvideError::WrongLength { expected, given: data.len() });
         }
         let at = ChunkAt { block: *number, index };
-        let sender = self.sender.as_mut().filter(|sender| sender.block(at.block).is_some());
+        let sender = self.transfer.sender_mut().filter(|sender| sender.block(at.block).is_some());
         // The peer has said that it has all of it, and the program does not know it yet.
         let Some(sender) = sender else { return Err(ProvideError::UnknownBlock) };
         if !sender.provide(now, at, data) {
@@ -104,7 +89,7 @@ impl OutgoingBlocks {
         let Some(block) = self.announced.iter().find(|block| block.handle == handle) else {
             return false;
         };
-        if let Some(sender) = &mut self.sender {
+        if let Some(sender) = self.transfer.sender_mut() {
             sender.set_paused(now, block.number, is_paused);
         }
         self.poll(now);
@@ -121,7 +106,7 @@ impl OutgoingBlocks {
         let Some(block) = self.announced.iter().find(|block| block.handle == handle) else {
             return false;
         };
-        if let Some(sender) = &mut self.sender {
+        if let Some(sender) = self.transfer.sender_mut() {
             sender.prefer(now, block.number, preferred);
         }
         self.poll(now);
@@ -141,7 +126,7 @@ impl OutgoingBlocks {
         let block = self.announced.iter_mut().find(|block| block.handle == handle);
         let Some(block) = block else { return false };
         block.options.priority = priority;
-        if let Some(sender) = &mut self.sender {
+        if let Some(sender) = self.transfer.sender_mut() {
             sender.set_priority(block.number, priority);
         }
         self.poll(now);

@@ -18,7 +18,7 @@ const CONFIG: SenderConfig = SenderConfig {
     max_rate_bps: u64::MAX,
     min_rate_bps: 200_000,
     give_up_after: Duration::from_secs(15),
-    idle_timeout: Duration::ZERO,
+    idle_timeout_ms: 0,
     first_number: 0,
     slice_room: 1036,
     max_slice: SliceSize::SMALLEST_OF_FULL_CHUNK,

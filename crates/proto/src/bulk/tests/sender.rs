@@ -16,7 +16,7 @@ const CONFIG: SenderConfig = SenderConfig {
     min_rate_bps: 0,
     give_up_after: Duration::from_secs(15),
     // These peers say nothing but what a test is about: silence counts.
-    idle_timeout: Duration::ZERO,
+    idle_timeout_ms: 0,
     first_number: 0,
     slice_room: 1036,
     max_slice: SliceSize::SMALLEST_OF_FULL_CHUNK,

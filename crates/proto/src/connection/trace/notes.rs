@@ -44,7 +44,7 @@ impl Connection {
         if self.life.trace().is_some_and(|trace| trace.sent_at.is_some_and(|at| at < now)) {
             self.note_measures();
         }
-        let resent = self.outbound.blocks().stats().resent;
+        let resent = self.outbound.transfer().stats().resent;
         let updates = self.agreement.key_updates();
         let kind = match self.agreement.is_responding() {
             true => DatagramKind::Response,

@@ -51,7 +51,7 @@ fn chunks_are_done_by_first_and_map() {
     assert_eq!((done(&blocks), events(&mut blocks)), (2, vec![]));
     assert_eq!(progress(&mut blocks, 6, (64, 0), &[(0, 4, &[])]), Ok(()));
     assert_eq!(events(&mut blocks), [sent(0)]);
-    assert!(blocks.is_idle() && blocks.sender().is_none());
+    assert!(blocks.is_idle() && blocks.transfer.sender().is_none());
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn urgency_is_that_of_the_most_urgent() {
     let during = SendOptions { urgency: Some(Urgency::DuringPlay), ..options(0) };
     let background = blocks.send(millis(1), block(9 * CHUNK), during, 0).unwrap();
     announce(&mut blocks);
-    let urgency = |blocks: &OutgoingBlocks| blocks.sender().unwrap().urgency();
+    let urgency = |blocks: &OutgoingBlocks| blocks.transfer.sender().unwrap().urgency();
     assert_eq!(urgency(&blocks), Urgency::DuringPlay);
     let load = blocks.send(millis(1), block(10), options(1), 0).unwrap();
     announce(&mut blocks);

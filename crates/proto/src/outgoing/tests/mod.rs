@@ -84,7 +84,7 @@ impl Sending {
     }
 
     fn sending(&mut self) -> Option<(&mut Sender, &mut Controller)> {
-        self.blocks.sender_on(&mut self.path)
+        self.blocks.transfer.sender_on(&mut self.path)
     }
 
     fn poll_slice(
@@ -93,7 +93,7 @@ impl Sending {
         ledger: &Ledger,
         room: usize,
     ) -> Option<((ChunkAt, Symbol), SliceFrame<'_>)> {
-        self.blocks.poll_slice(&mut self.path, now, ledger, (room, false))
+        self.blocks.transfer.poll_slice(&mut self.path, now, ledger, (room, false))
     }
 
     fn on_slices_here(
@@ -105,13 +105,13 @@ impl Sending {
     }
 
     fn set_slice_room(&mut self, room: usize) {
-        self.blocks.set_slice_room(&mut self.path, room);
+        self.blocks.transfer.set_slice_room(&mut self.path, room);
     }
 }
 
 fn outgoing(peer: PeerLimits) -> Sending {
     let path = BlocksPath::new(PathId::FIRST, None);
-    Sending { blocks: OutgoingBlocks::new(CONFIG, peer, ROOM), path }
+    Sending { blocks: OutgoingBlocks::new(&CONFIG, &peer, ROOM), path }
 }
 
 fn block(bytes: usize) -> Block {
@@ -400,7 +400,7 @@ impl World {
             }
         }
         let Sending { blocks, path } = &mut self.blocks;
-        blocks.set_rtt(path, Duration::from_millis(41));
+        blocks.transfer.set_rtt(path, Duration::from_millis(41));
         self.progress += 1;
         self.peer.progress(now, self.progress, &mut self.blocks).unwrap();
     }
@@ -425,7 +425,7 @@ impl World {
                 Item::Block(number) => self.blocks.on_announced(number, is_acked),
                 Item::Page { block, place } if !is_acked => self.blocks.on_page_lost(block, place),
                 Item::Cancel(number) => self.blocks.on_cancel(number, is_acked),
-                Item::AckFrequency if !is_acked => self.blocks.on_ack_frequency_lost(),
+                Item::AckFrequency if !is_acked => self.blocks.transfer.on_ack_frequency_lost(),
                 _ => {}
             }
         }
@@ -438,7 +438,7 @@ impl World {
                 self.ledger.add(Item::Cancel(block));
                 self.put(now, 50, None, Sent::Cancel(block));
             } else if let Some(wanted) = self.ack_frequency_due() {
-                self.blocks.on_ack_frequency_sent(wanted);
+                self.blocks.transfer.on_ack_frequency_sent(wanted);
                 self.ledger.add(Item::AckFrequency);
                 self.asked += 1;
                 self.put(now, 6, None, Sent::AckFrequency);
@@ -469,7 +469,7 @@ impl World {
 
     fn ack_frequency_due(&mut self) -> Option<Wanted> {
         let Sending { blocks, path } = &mut self.blocks;
-        blocks.ack_frequency_due(path, self.ledger.in_flight().into(), Heard::default())
+        blocks.transfer.ack_frequency_due(path, self.ledger.in_flight().into(), Heard::default())
     }
 
     fn put(&mut self, now: Instant, frames: usize, slice: Option<(ChunkAt, Symbol)>, sent: Sent) {

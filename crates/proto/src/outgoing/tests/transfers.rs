@@ -66,7 +66,7 @@ fn a_block_is_hashed_and_encoded_once_for_all_who_get_it() {
         assert!(core::ptr::eq(announced.block.pages(), block.pages()), "the tree is shared");
         assert_eq!(announced.block.data().as_ptr(), block.data().as_ptr(), "so are the bytes");
         world.run_out(60_000);
-        repaired += usize::from(world.blocks.stats().repairs > 0);
+        repaired += usize::from(world.blocks.transfer.stats().repairs > 0);
     }
     let encodings = counted::encodings() - before;
     assert!(repaired == 8 && encodings <= CHUNKS * sizes.len(), "{repaired}: {encodings}");
@@ -124,13 +124,13 @@ fn a_peer_without_repair_codes_gets_sources_alone() {
     world.loss = 100;
     world.send(&block(4 * CHUNK), options(0));
     world.run_out(10_000);
-    let stats = world.blocks.stats();
+    let stats = world.blocks.transfer.stats();
     assert!(stats.repairs == 0 && stats.resent > 50, "{stats:?}");
     let mut world = World::new(PEER, 3);
     world.loss = 100;
     world.send(&block(4 * CHUNK), options(0));
     world.run_out(10_000);
-    let stats = world.blocks.stats();
+    let stats = world.blocks.transfer.stats();
     assert!(stats.repairs > 20, "of the last chunk at least: {stats:?}");
 }
 
@@ -142,10 +142,10 @@ fn without_credit_the_sender_waits_and_learns_nothing() {
     (world.peer.is_reading, world.peer.given) = (false, 6);
     world.send(&block(12 * CHUNK), options(0));
     world.run(5_000);
-    let (slices, known) = (world.blocks.stats().slices, world.blocks.path.known());
+    let (slices, known) = (world.blocks.transfer.stats().slices, world.blocks.path.known());
     assert_eq!((world.sent.len(), world.peer.done.len()), (5, 5), "and one for the announcement");
     world.run(60_000);
-    assert_eq!(world.blocks.stats().slices, slices, "nothing is sent");
+    assert_eq!(world.blocks.transfer.stats().slices, slices, "nothing is sent");
     assert_eq!(world.blocks.path.known().loss, known.loss, "nothing counts as lost");
     world.peer.is_reading = true;
     world.peer.finish();
@@ -169,10 +169,10 @@ fn a_path_that_shrinks_cuts_chunks_anew() {
     world.run(200);
     world.room = ROOM;
     world.blocks.set_slice_room(ROOM);
-    world.blocks.on_black_hole();
+    world.blocks.transfer.on_black_hole();
     world.run_out(10_000);
     assert!(world.sent_at(handle).is_some());
-    let stats = world.blocks.stats();
+    let stats = world.blocks.transfer.stats();
     // 1 or 2 of 6 chunks twice, and what was sent into the hole.
     assert!(stats.slices < 9 * 226, "{stats:?}");
 }
@@ -181,7 +181,7 @@ fn a_path_that_shrinks_cuts_chunks_anew() {
 #[test]
 fn pages_go_before_their_chunks_and_again_when_lost() {
     let mut world = World::new(PEER, 6);
-    world.blocks.set_max_rate_bps(100_000_000);
+    world.blocks.transfer.set_max_rate_bps(100_000_000);
     let data = block(70 * CHUNK);
     let handle = world.send(&data, options(0));
     assert!(world.blocks.poll_page(ROOM).is_none(), "not announced");
