@@ -154,7 +154,7 @@ impl Connection {
             Part::ResetToken => now_if(signals.is_token_due()),
             Part::ChannelLimits => now_if(inbound.is_limit_due()),
             Part::Controls => now_if(inbound.is_control_due(room)),
-            Part::Cancels => now_if(outbound.blocks().has_cancel()),
+            Part::Cancels => now_if(outbound.blocks().announced.has_cancel()),
             Part::Announcements => now_if(outbound.blocks().has_announcement()),
             Part::Pages => now_if(outbound.blocks().has_page() && self.may_send_slices()),
             Part::Ping => now_if(signals.is_ping_due()),

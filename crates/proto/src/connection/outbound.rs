@@ -142,7 +142,7 @@ impl Outbound {
 
     pub(super) fn put_cancels(&mut self, draft: &mut Draft<'_, '_>) {
         while draft.room() >= MIN_ROOM
-            && let Some((block, code, opened)) = self.blocks.poll_cancel()
+            && let Some((block, code, opened)) = self.blocks.announced.poll_cancel()
         {
             draft.push(&Frame::Cancel { block, code, opened });
             draft.add(Item::Cancel(block));
@@ -277,8 +277,8 @@ impl Outbound {
             }
             Item::Page { block, place } if !is_acked => self.blocks.on_page_lost(block, place),
             Item::AckFrequency if !is_acked => self.blocks.transfer.on_ack_frequency_lost(),
-            Item::Cancel(block) => self.blocks.on_cancel(block, is_acked),
-            Item::Block(number) => self.blocks.on_announced(number, is_acked),
+            Item::Cancel(block) => self.blocks.announced.on_cancel(block, is_acked),
+            Item::Block(number) => self.blocks.announced.on_announced(number, is_acked),
             // A copy that is lost is in flight elsewhere, and all else is not sent from here.
             _ => {}
         }

@@ -3,11 +3,13 @@
 //! What it says once it cannot take back. A frame that names what was never announced, or that contradicts
 //! an earlier one, ends the connection with `protocol` [H-4.2g].
 
+use alloc::collections::VecDeque;
+
+use super::announced::Announced;
 use super::blocks::{OutgoingBlocks, OutgoingEvent};
 use super::path::BlocksPath;
 use crate::Instant;
 use crate::bulk::Sender;
-use crate::bulk::cut::chunk_count;
 use crate::bulk::tree::Value;
 use crate::transit::ChunkAt;
 use crate::wire::frames::{ChunksHereFrame, ProgressEntry, ProgressFrame, SlicesHereFrame};
@@ -22,6 +24,63 @@ const MAX_LATENESS_MS: u16 = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contradiction;
 
+/// What the peer has said of all blocks.
+#[derive(Debug)]
+pub(super) struct Feedback {
+    /// The number of the datagram with the newest progress frame, and the floor in it.
+    newest: Option<u64>,
+    floor: u32,
+    /// Roots of blocks that the peer has, the newest last.
+    roots: VecDeque<Value>,
+}
+
+impl Feedback {
+    pub(super) const fn new() -> Self {
+        Self { newest: None, floor: 0, roots: VecDeque::new() }
+    }
+
+    /// A progress frame arrived in this datagram. Returns whether it is newer than all before.
+    fn is_news(&mut self, number: u64) -> bool {
+        let before = self.newest;
+        self.newest = before.max(Some(number));
+        self.newest > before
+    }
+
+    /// All blocks below the floor are finished. Those below `next` were announced.
+    fn on_floor(&mut self, floor: u32, next: u32) -> Result<(), Contradiction> {
+        if floor < self.floor || floor > next {
+            return Err(Contradiction);
+        }
+        self.floor = floor;
+        Ok(())
+    }
+
+    /// The peer has the block with this root, whether it is sent now, later or never.
+    fn on_root(&mut self, root: Value) {
+        if self.has_root(&root) {
+            return;
+        }
+        if self.roots.len() >= MAX_ROOTS {
+            self.roots.pop_front();
+        }
+        self.roots.push_back(root);
+    }
+
+    /// Whether it has said that it has this block.
+    pub(super) fn has_root(&self, root: &Value) -> bool {
+        self.roots.contains(root)
+    }
+
+    /// Memory held, in bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.roots.capacity() * size_of::<Value>()
+    }
+
+    pub(super) fn check_invariants(&self, next: u32) {
+        assert!(self.floor <= next && self.roots.len() <= MAX_ROOTS);
+    }
+}
+
 impl OutgoingBlocks {
     /// A progress frame arrived in datagram `number`. An older one than the newest is ignored.
     pub(crate) fn on_progress(
@@ -30,36 +89,28 @@ impl OutgoingBlocks {
         number: u64,
         frame: &ProgressFrame<'_>,
     ) -> Result<(), Contradiction> {
-        if self.progressed.is_some_and(|newest| number <= newest) {
+        if !self.feedback.is_news(number) {
             return Ok(());
         }
-        self.progressed = Some(number);
-        let given = self.transfer.credit().given();
-        let is_lower = frame.credit < given || frame.floor < self.floor;
-        if is_lower || frame.floor > self.next_number {
+        if frame.credit < self.transfer.credit().given() {
             return Err(Contradiction);
         }
+        self.feedback.on_floor(frame.floor, self.announced.next_number())?;
         self.transfer.on_credit(now, frame.credit);
         let lateness_ms = u16::try_from(frame.lateness_ms).unwrap_or(u16::MAX);
         self.transfer.set_lateness_ms(lateness_ms.min(MAX_LATENESS_MS));
-        self.floor = frame.floor;
-        let below = self.announced.iter_mut().take_while(|block| block.number < frame.floor);
-        below.for_each(|block| block.is_finished = true);
-        self.cancelled.retain(|cancelled| cancelled.number >= frame.floor);
+        self.announced.on_floor(frame.floor);
         frame.entries().try_for_each(|entry| self.on_entry(now, &entry))?;
         self.poll(now);
         Ok(())
     }
 
     fn on_entry(&mut self, now: Instant, entry: &ProgressEntry<'_>) -> Result<(), Contradiction> {
-        if entry.block >= self.next_number {
+        if entry.block >= self.announced.next_number() {
             return Err(Contradiction);
         }
-        let Some(block) = self.place(entry.block).and_then(|place| self.announced.get_mut(place))
-        else {
-            return Ok(());
-        };
-        let chunks = chunk_count(block.block.length()).unwrap_or(0);
+        let Some(block) = self.announced.get_mut(entry.block) else { return Ok(()) };
+        let chunks = block.chunks();
         if entry.first > chunks || entry.first < block.first {
             return Err(Contradiction);
         }
@@ -68,7 +119,10 @@ impl OutgoingBlocks {
         if block.is_finished {
             return Ok(());
         }
-        (before..entry.first).for_each(|index| self.on_done(now, entry.block, index));
+        if let Some(sender) = self.transfer.sender_mut() {
+            let done = before..entry.first;
+            done.for_each(|index| sender.on_done(now, ChunkAt { block: entry.block, index }));
+        }
         let first = entry.first.saturating_add(1);
         self.on_map(now, entry.block, (first, chunks), entry.map, Sender::on_done)
     }
@@ -101,12 +155,6 @@ impl OutgoingBlocks {
         Ok(())
     }
 
-    fn on_done(&mut self, now: Instant, block: u32, index: u32) {
-        if let Some(sender) = self.transfer.sender_mut() {
-            sender.on_done(now, ChunkAt { block, index });
-        }
-    }
-
     /// The peer repeated which slices of a chunk it has.
     pub(crate) fn on_slices_here(
         &mut self,
@@ -128,11 +176,8 @@ impl OutgoingBlocks {
         frame: &ChunksHereFrame<'_>,
     ) -> Result<(), Contradiction> {
         self.check(frame.block, None)?;
-        let Some(block) = self.place(frame.block).and_then(|place| self.announced.get(place))
-        else {
-            return Ok(());
-        };
-        let chunks = chunk_count(block.block.length()).unwrap_or(0);
+        let Some(block) = self.announced.get(frame.block) else { return Ok(()) };
+        let chunks = block.chunks();
         self.on_map(now, frame.block, (frame.first, chunks), frame.map, Sender::on_here)?;
         self.poll(now);
         Ok(())
@@ -140,20 +185,15 @@ impl OutgoingBlocks {
 
     /// Checks that a block was announced, and has this chunk if it is not finished.
     fn check(&self, number: u32, chunk: Option<u32>) -> Result<(), Contradiction> {
-        let block = self.place(number).and_then(|place| self.announced.get(place));
-        let chunks = block.map_or(u32::MAX, |block| chunk_count(block.block.length()).unwrap_or(0));
-        let is_known = number < self.next_number && chunk.is_none_or(|chunk| chunk < chunks);
+        let chunks = self.announced.get(number).map_or(u32::MAX, Announced::chunks);
+        let is_known =
+            number < self.announced.next_number() && chunk.is_none_or(|chunk| chunk < chunks);
         if is_known { Ok(()) } else { Err(Contradiction) }
     }
 
     /// The peer has the block with this root, whether it is sent now, later or never.
     pub(crate) fn on_root_here(&mut self, now: Instant, root: Value) {
-        if !self.roots.contains(&root) {
-            if self.roots.len() >= MAX_ROOTS {
-                self.roots.pop_front();
-            }
-            self.roots.push_back(root);
-        }
+        self.feedback.on_root(root);
         for block in self.announced.iter_mut().filter(|block| *block.block.digest() == root) {
             block.is_here = true;
             self.transfer.remove(block.number);
@@ -169,10 +209,7 @@ impl OutgoingBlocks {
         code: u32,
     ) -> Result<(), Contradiction> {
         self.check(number, None)?;
-        if let Some(place) = self.place(number)
-            && let Some(handle) = self.announced.get(place).map(|block| block.handle)
-        {
-            self.give_up(place, code);
+        if let Some(Announced { handle, .. }) = self.give_up(number, code) {
             self.events.push_back(OutgoingEvent::Declined { handle, code });
         }
         self.poll(now);

@@ -1,13 +1,16 @@
 //! What of blocks goes into datagrams before slices: of each frame whether it is a reason to send one, the
 //! next that is due, and what becomes of it.
 //!
-//! In this order: a cancel; announcements; the pages of the tree that the next chunk needs. Slices go behind
-//! them, which [`transfer`](super::transfer) has.
+//! In this order: announcements; the pages of the tree that the next chunk needs. Before them go cancels,
+//! which [`announced`](super::announced) has, and behind them slices, which [`transfer`](super::transfer)
+//! has.
 
+use super::announced::Announced;
 use super::announcement::Announcement;
 use super::block::SendOptions;
-use super::blocks::{Announced, OutgoingBlocks, Waiting};
+use super::blocks::OutgoingBlocks;
 use super::pages::Pages;
+use super::waiting::Waiting;
 use crate::Instant;
 use crate::bulk::{NewBlock, SendBlock};
 use crate::wire::frames::{BlockFrame, HashesFrame};
@@ -25,11 +28,11 @@ const CREDIT_FOR_AHEAD: u64 = 16;
 impl OutgoingBlocks {
     /// The block that is announced next, if it may be.
     fn next_announcement(&self) -> Option<&Waiting> {
-        let (sender, waiting) = (self.transfer.sender()?, self.waiting.front()?);
+        let (sender, waiting) = (self.transfer.sender()?, self.waiting.first()?);
         let priority = waiting.options.priority;
         let is_most_urgent = self.announced.iter().all(|block| block.options.priority < priority);
         let reserved = if is_most_urgent { 0 } else { RESERVED_ANNOUNCEMENTS };
-        if self.announced.len() + self.cancelled.len() + reserved >= self.max_announced() {
+        if !self.announced.has_room(reserved) {
             return None;
         }
         let is_before = |block: &&Announced| {
@@ -49,25 +52,23 @@ impl OutgoingBlocks {
     /// The next announcement that is due.
     pub(crate) fn poll_announcement(&mut self, now: Instant) -> Option<BlockFrame> {
         let slices = self.transfer.stats().slices;
-        let due = |block: &Announced| block.announcement.is_due(slices);
-        let place = match self.announced.iter().position(due) {
-            Some(place) => place,
+        let due = self.announced.iter().find(|block| block.announcement.is_due(slices));
+        let number = match due {
+            Some(block) => block.number,
             None => self.announce(now)?,
         };
-        let Announced { number, block, announcement, .. } = self.announced.get_mut(place)?;
+        let Announced { block, announcement, .. } = self.announced.get_mut(number)?;
         announcement.on_sent(slices);
         let (tag, length, root) = (block.tag(), block.length(), *block.digest());
-        Some(BlockFrame { number: *number, tag, length, root })
+        Some(BlockFrame { number, tag, length, root })
     }
 
-    /// Begins the next block. Returns its place.
-    fn announce(&mut self, now: Instant) -> Option<usize> {
+    /// Begins the next block. Returns its number.
+    fn announce(&mut self, now: Instant) -> Option<u32> {
         self.next_announcement()?;
-        let Waiting { handle, block, options } = self.waiting.pop_front()?;
-        let number = self.next_number;
-        // There are no more handles than numbers.
-        self.next_number = number.saturating_add(1);
-        let is_here = self.roots.contains(block.digest());
+        let Waiting { handle, block, options } = self.waiting.pop_first()?;
+        let number = self.announced.next_number();
+        let is_here = self.feedback.has_root(block.digest());
         let sender = self.transfer.sender_mut()?;
         sender.on_announced();
         let mut pages = Pages::new(0);
@@ -81,7 +82,7 @@ impl OutgoingBlocks {
             sender.set_ready(number, u32::from(chunks == 1));
             pages = Pages::new(chunks);
         }
-        self.announced.push_back(Announced {
+        self.announced.push(Announced {
             handle,
             number,
             block,
@@ -93,7 +94,7 @@ impl OutgoingBlocks {
             first: 0,
         });
         self.poll(now);
-        self.place(number)
+        Some(number)
     }
 
     /// Whether an announcement is a reason to send a datagram.
@@ -102,47 +103,35 @@ impl OutgoingBlocks {
         self.announced.iter().any(is_due) || self.next_announcement().is_some()
     }
 
-    /// An announcement was acknowledged, or is lost.
-    pub(crate) fn on_announced(&mut self, number: u32, is_acked: bool) {
-        if let Some(block) = self.place(number).and_then(|place| self.announced.get_mut(place)) {
-            block.announcement.on_fate(is_acked);
-        }
-    }
-
     /// The next page that is due, as block and place: one that was lost, or that the next chunk needs.
-    fn next_page(&self) -> Option<(usize, u32)> {
-        let lost = |(place, block): (usize, &Announced)| Some((place, block.pages.lost()?));
-        self.announced.iter().enumerate().find_map(lost).or_else(|| {
+    fn next_page(&self) -> Option<(u32, u32)> {
+        let lost = |block: &Announced| Some((block.number, block.pages.lost()?));
+        self.announced.iter().find_map(lost).or_else(|| {
             let at = self.transfer.sender()?.next_unready()?;
-            let place = self.place(at.block)?;
-            let block = self.announced.get(place)?;
-            Some((place, block.pages.missing(block.block.pages(), at.index)?))
+            let block = self.announced.get(at.block)?;
+            Some((at.block, block.pages.missing(block.block.pages(), at.index)?))
         })
     }
 
     /// The next page of a tree that is due, if its frame fits in `room` bytes, and its place for its item.
     /// Slices come after it.
     pub(crate) fn poll_page(&mut self, room: usize) -> Option<(u32, HashesFrame<'_>)> {
-        let (block_place, page) = self.next_page()?;
-        let block = self.announced.get_mut(block_place)?;
+        let (number, page) = self.next_page()?;
+        let block = self.announced.get_mut(number)?;
         let (level, first) = block.pages.page(page);
-        let fits = |block: &Announced| {
-            let values = block.block.pages().page(level, first);
-            HashesFrame { block: block.number, level, first, values }.encoded_len() <= room
-        };
-        if !fits(block) {
+        let values = block.block.pages().page(level, first);
+        let frame = HashesFrame { block: number, level, first, values };
+        if frame.encoded_len() > room {
             return None;
         }
         block.pages.on_sent(page);
-        let number = block.number;
         if let Some(sender) = self.transfer.sender_mut()
             && let Some(next) = sender.next_unready().filter(|at| at.block == number)
             && block.pages.missing(block.block.pages(), next.index).is_none()
         {
             sender.set_page_ready(next);
         }
-        let values = self.announced.get(block_place)?.block.pages().page(level, first);
-        Some((page, HashesFrame { block: number, level, first, values }))
+        Some((page, frame))
     }
 
     /// Whether a page is a reason to send a datagram.
@@ -152,32 +141,9 @@ impl OutgoingBlocks {
 
     /// A page was lost.
     pub(crate) fn on_page_lost(&mut self, number: u32, page: u32) {
-        let sent = self.transfer.block(number);
-        let Some(first) = sent.filter(|block| !block.is_done()).map(SendBlock::first) else {
-            return;
-        };
-        if let Some(block) = self.place(number).and_then(|place| self.announced.get_mut(place)) {
-            block.pages.on_lost(page, first);
-        }
-    }
-
-    /// The next cancel frame that is due: block, code, and how many of its chunks were opened.
-    pub(crate) fn poll_cancel(&mut self) -> Option<(u32, u32, u32)> {
-        let cancelled = self.cancelled.iter_mut().find(|cancelled| cancelled.is_due)?;
-        cancelled.is_due = false;
-        Some((cancelled.number, cancelled.code, cancelled.opened))
-    }
-
-    pub(crate) fn has_cancel(&self) -> bool {
-        self.cancelled.iter().any(|cancelled| cancelled.is_due)
-    }
-
-    /// A cancel frame was acknowledged, or is lost.
-    pub(crate) fn on_cancel(&mut self, number: u32, is_acked: bool) {
-        self.cancelled.retain(|cancelled| cancelled.number != number || !is_acked);
-        let lost = self.cancelled.iter_mut().find(|cancelled| cancelled.number == number);
-        if let Some(cancelled) = lost {
-            cancelled.is_due = true;
+        let sent = self.transfer.block(number).filter(|block| !block.is_done());
+        if let (Some(sent), Some(block)) = (sent, self.announced.get_mut(number)) {
+            block.pages.on_lost(page, sent.first());
         }
     }
 }

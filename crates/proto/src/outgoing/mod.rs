@@ -1,14 +1,17 @@
 //! The sending half of blocks (STANDARD-1, 4.2): what is announced, which pages of its tree are sent, what
 //! the peer has said of it, and when it is done.
 //!
-//! [`OutgoingBlocks`] decides which blocks are sent beside each other, and hands those that are announced to
-//! the chunk sender of a [`Transfer`], which decides about each slice. It makes the frames (`frames`) and
-//! takes those of the peer (`feedback`).
+//! [`OutgoingBlocks`] owns parts and connects them: blocks wait (`waiting`) until they are announced
+//! (`announced`), and those are sent by the chunk sender of a [`Transfer`], which decides about each slice.
+//! What the peer says it cannot take back (`feedback`), and the most urgent block has a minimum rate
+//! (`crawl`). The frames before slices are made in `frames`.
 
 mod ack_frequency;
+mod announced;
 mod announcement;
 mod block;
 mod blocks;
+mod crawl;
 mod feedback;
 mod frames;
 mod pages;
@@ -19,6 +22,7 @@ mod source;
 mod tests;
 mod transfer;
 mod tree;
+mod waiting;
 
 pub(crate) use ack_frequency::Heard;
 pub(crate) use block::SendOptions;

@@ -4,8 +4,10 @@
 
 use bytes::Bytes;
 
-use super::blocks::{Announced, OutgoingBlocks};
+use super::announced::Announced;
+use super::blocks::OutgoingBlocks;
 use crate::Instant;
+use crate::bulk::Sender;
 use crate::transit::ChunkAt;
 
 /// Why a chunk is not taken.
@@ -44,7 +46,7 @@ impl OutgoingBlocks {
     /// The next chunk to ask of a source; it counts as asked for.
     pub(crate) fn want(&mut self) -> Option<Wanted> {
         let ChunkAt { block, index } = self.transfer.sender_mut()?.want()?;
-        let Announced { handle, block, .. } = self.announced.get(self.place(block)?)?;
+        let Announced { handle, block, .. } = self.announced.get(block)?;
         let bytes = block.tree().chunk_bytes(index)?;
         Some(Wanted { handle: *handle, tag: block.tag(), index, bytes })
     }
@@ -57,12 +59,10 @@ impl OutgoingBlocks {
         index: u32,
         data: Bytes,
     ) -> Result<(), ProvideError> {
-        let block = self.announced.iter().find(|block| block.handle == handle);
-        let Some(Announced { number, block, .. }) = block else {
-            let is_waiting = self.waiting.iter().any(|waiting| waiting.handle == handle);
-            return Err(match is_waiting {
-                true => ProvideError::NotWanted { index },
-                false => ProvideError::UnknownBlock,
+        let Some(Announced { number, block, .. }) = self.announced.of_handle(handle) else {
+            return Err(match self.waiting.get(handle) {
+                Some(_) => ProvideError::NotWanted { index },
+                None => ProvideError::UnknownBlock,
             });
         };
         let expected = block.tree().chunk_bytes(index).ok_or(ProvideError::NotWanted { index })?;
@@ -82,52 +82,42 @@ impl OutgoingBlocks {
 
     /// Pauses or resumes a block. Returns whether it is on its way.
     pub(crate) fn set_paused(&mut self, now: Instant, handle: u32, is_paused: bool) -> bool {
-        if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.handle == handle) {
-            waiting.options.is_paused = is_paused;
-            return true;
-        }
-        let Some(block) = self.announced.iter().find(|block| block.handle == handle) else {
-            return false;
-        };
-        if let Some(sender) = self.transfer.sender_mut() {
-            sender.set_paused(now, block.number, is_paused);
-        }
-        self.poll(now);
-        true
+        self.waiting.set_paused(handle, is_paused)
+            || self.change(now, handle, |sender, block| {
+                sender.set_paused(now, block.number, is_paused);
+            })
     }
 
     /// Chunks from the first to before the second go before the others of a block. Returns whether it is on
     /// its way.
     pub(crate) fn prefer(&mut self, now: Instant, handle: u32, preferred: (u32, u32)) -> bool {
-        if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.handle == handle) {
-            waiting.options.preferred = preferred;
-            return true;
-        }
-        let Some(block) = self.announced.iter().find(|block| block.handle == handle) else {
-            return false;
-        };
-        if let Some(sender) = self.transfer.sender_mut() {
-            sender.prefer(now, block.number, preferred);
-        }
-        self.poll(now);
-        true
+        self.waiting.prefer(handle, preferred)
+            || self.change(now, handle, |sender, block| {
+                sender.prefer(now, block.number, preferred);
+            })
     }
 
     /// Changes the priority of a block. Returns whether it is on its way.
     pub(crate) fn set_priority(&mut self, now: Instant, handle: u32, priority: u8) -> bool {
-        if let Some(place) = self.waiting.iter().position(|waiting| waiting.handle == handle)
-            && let Some(mut waiting) = self.waiting.remove(place)
-        {
-            waiting.options.priority = priority;
-            let place = self.waiting.partition_point(|it| it.options.priority >= priority);
-            self.waiting.insert(place, waiting);
-            return true;
-        }
-        let block = self.announced.iter_mut().find(|block| block.handle == handle);
-        let Some(block) = block else { return false };
-        block.options.priority = priority;
+        self.waiting.set_priority(handle, priority)
+            || self.change(now, handle, |sender, block| {
+                block.options.priority = priority;
+                sender.set_priority(block.number, priority);
+            })
+    }
+
+    /// Changes how a block is sent that is announced. Returns whether this one is.
+    fn change(
+        &mut self,
+        now: Instant,
+        handle: u32,
+        change: impl FnOnce(&mut Sender, &mut Announced),
+    ) -> bool {
+        let Some(block) = self.announced.iter_mut().find(|block| block.handle == handle) else {
+            return false;
+        };
         if let Some(sender) = self.transfer.sender_mut() {
-            sender.set_priority(block.number, priority);
+            change(sender, block);
         }
         self.poll(now);
         true

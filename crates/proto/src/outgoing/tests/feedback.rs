@@ -105,17 +105,18 @@ fn of_a_block_that_is_here_only_the_announcement_is_sent() {
     let late = Block::new(1, vec![9; 5 * CHUNK]);
     blocks.send(millis(1), late.clone(), options(0), 0).unwrap();
     assert_eq!(announce(&mut blocks), [0, 1]);
-    blocks.on_announced(0, true);
+    blocks.announced.on_announced(0, true);
     blocks.on_root_here(millis(2), *late.digest());
     assert!(!blocks.has_page() && blocks.poll_slice(millis(2), &Ledger::new(), ROOM).is_none());
     blocks.poll(millis(2));
     assert_eq!(events(&mut blocks), [sent(0)]);
     blocks.check_invariants();
-    blocks.on_announced(1, true);
+    blocks.announced.on_announced(1, true);
     blocks.poll(millis(3));
     assert_eq!((events(&mut blocks), blocks.is_idle()), (vec![sent(1)], true));
     (0..100_u8).for_each(|n| blocks.on_root_here(millis(3), [n; 32] as Value));
-    assert_eq!(blocks.roots.len(), 64);
+    let is_known = |n: u8| blocks.feedback.has_root(&[n; 32]);
+    assert!(!is_known(35) && is_known(36) && is_known(99), "the newest 64");
 }
 
 /// [H-4.2k]
@@ -153,7 +154,7 @@ fn slices_that_are_here_count_if_their_size_is_the_senders() {
 #[test]
 fn an_empty_block_is_only_announced() {
     let mut blocks = announced(&[0, 0]);
-    blocks.on_announced(1, true);
+    blocks.announced.on_announced(1, true);
     blocks.poll(millis(2));
     assert_eq!(events(&mut blocks), [sent(1)]);
     assert_eq!(progress(&mut blocks, 1, (64, 0), &[(0, 0, &[])]), Ok(()));
@@ -165,14 +166,17 @@ fn an_empty_block_is_only_announced() {
 fn a_cancel_is_sent_until_it_is_acknowledged() {
     let mut blocks = announced(&[2 * CHUNK, 10]);
     assert!(blocks.cancel(millis(2), 0, 77) && !blocks.cancel(millis(2), 0, 77));
-    assert_eq!((blocks.poll_cancel(), blocks.poll_cancel()), (Some((0, 77, 0)), None));
-    blocks.on_cancel(0, false);
-    assert_eq!(blocks.poll_cancel(), Some((0, 77, 0)));
-    blocks.on_cancel(0, true);
-    assert!(!blocks.has_cancel() && blocks.cancelled.is_empty());
+    assert_eq!(
+        (blocks.announced.poll_cancel(), blocks.announced.poll_cancel()),
+        (Some((0, 77, 0)), None)
+    );
+    blocks.announced.on_cancel(0, false);
+    assert_eq!(blocks.announced.poll_cancel(), Some((0, 77, 0)));
+    blocks.announced.on_cancel(0, true);
+    assert!(!blocks.announced.has_cancel() && blocks.announced.has_room(62));
     // One that is not announced is forgotten without a word.
     let handle = blocks.send(millis(2), block(10), options(0), 0).unwrap();
-    assert!(blocks.cancel(millis(2), handle, 0) && blocks.cancelled.is_empty());
+    assert!(blocks.cancel(millis(2), handle, 0) && blocks.announced.has_room(62));
     assert_eq!(events(&mut blocks), []);
     blocks.check_invariants();
 }
@@ -204,8 +208,8 @@ fn some_announcements_are_left_to_urgent_blocks() {
     assert!(blocks.cancel(millis(2), 0, 0) && blocks.cancel(millis(2), 1, 0));
     assert!(announce(&mut blocks).is_empty(), "the peer does not know yet that they are given up");
     blocks.check_invariants();
-    blocks.on_cancel(0, true);
-    blocks.on_cancel(1, true);
+    blocks.announced.on_cancel(0, true);
+    blocks.announced.on_cancel(1, true);
     assert_eq!(announce(&mut blocks), [29], "28 again");
 }
 

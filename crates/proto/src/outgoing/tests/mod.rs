@@ -327,7 +327,7 @@ impl World {
     fn run_out(&mut self, at_most: u64) -> u64 {
         let ms = (0..at_most).position(|_| {
             self.step();
-            self.blocks.is_idle() && !self.blocks.has_cancel()
+            self.blocks.is_idle() && !self.blocks.announced.has_cancel()
         });
         ms.unwrap_or_else(|| panic!("not done after {at_most} ms: {:?}", self.blocks.progress()))
             as u64
@@ -422,9 +422,9 @@ impl World {
     fn pass(&mut self, datagram: &Datagram, is_acked: bool) {
         for item in (0..).map_while(|n| self.ledger.item(datagram, n)) {
             match item {
-                Item::Block(number) => self.blocks.on_announced(number, is_acked),
+                Item::Block(number) => self.blocks.announced.on_announced(number, is_acked),
                 Item::Page { block, place } if !is_acked => self.blocks.on_page_lost(block, place),
-                Item::Cancel(number) => self.blocks.on_cancel(number, is_acked),
+                Item::Cancel(number) => self.blocks.announced.on_cancel(number, is_acked),
                 Item::AckFrequency if !is_acked => self.blocks.transfer.on_ack_frequency_lost(),
                 _ => {}
             }
@@ -434,7 +434,7 @@ impl World {
     fn transmit(&mut self, now: Instant) {
         loop {
             self.ledger.begin();
-            if let Some((block, ..)) = self.blocks.poll_cancel() {
+            if let Some((block, ..)) = self.blocks.announced.poll_cancel() {
                 self.ledger.add(Item::Cancel(block));
                 self.put(now, 50, None, Sent::Cancel(block));
             } else if let Some(wanted) = self.ack_frequency_due() {

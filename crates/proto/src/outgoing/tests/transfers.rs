@@ -62,7 +62,7 @@ fn a_block_is_hashed_and_encoded_once_for_all_who_get_it() {
         world.blocks.set_slice_room(world.room);
         world.send(&block, options(0));
         world.step();
-        let announced = world.blocks.announced.front().expect("it is announced");
+        let announced = world.blocks.announced.iter().next().expect("it is announced");
         assert!(core::ptr::eq(announced.block.pages(), block.pages()), "the tree is shared");
         assert_eq!(announced.block.data().as_ptr(), block.data().as_ptr(), "so are the bytes");
         world.run_out(60_000);
@@ -204,7 +204,7 @@ fn pages_go_before_their_chunks_and_again_when_lost() {
     let (place, frame) = world.blocks.poll_page(ROOM).unwrap();
     assert_eq!((place, frame.level, frame.first), (0, 0, 0));
     assert!(!world.blocks.has_page());
-    world.blocks.on_announced(0, false);
+    world.blocks.announced.on_announced(0, false);
     world.loss = 50;
     world.run_out(30_000);
     assert!(world.sent_at(handle).is_some() && (2..12).contains(&world.pages), "{}", world.pages);
