@@ -59,13 +59,13 @@ pub(crate) struct AnnouncedBlocks {
 }
 
 impl AnnouncedBlocks {
-    /// None, for a peer that accepts so many.
+    /// No blocks, for a peer that accepts this number of them.
     pub(super) const fn new(accepted: u8) -> Self {
         let max = if accepted < MAX_ANNOUNCED { accepted } else { MAX_ANNOUNCED };
         Self { blocks: VecDeque::new(), cancelled: VecDeque::new(), next_number: 0, max }
     }
 
-    /// Whether one more may be announced, with so many left to others.
+    /// Whether one more may be announced, with room for this number left to others.
     pub(super) fn has_room(&self, reserved: usize) -> bool {
         self.blocks.len() + self.cancelled.len() + reserved < usize::from(self.max)
     }
@@ -111,7 +111,7 @@ impl AnnouncedBlocks {
         self.blocks.remove(self.place(number)?)
     }
 
-    /// Gives a block up, of which so many chunks were opened. The peer is told so.
+    /// Gives a block up, of which this number of chunks was opened. A frame says so to the peer.
     pub(super) fn cancel(&mut self, number: u32, code: u32, opened: u32) -> Option<Announced> {
         let block = self.remove(number)?;
         self.cancelled.push_back(Cancelled { number, code, opened, is_due: true });

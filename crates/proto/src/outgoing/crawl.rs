@@ -11,7 +11,7 @@ use crate::stall::max_block_time;
 /// The time that the front, the first block of the highest priority, may take.
 #[derive(Debug)]
 pub(super) struct Crawl {
-    /// 0 is none.
+    /// 0: no minimum.
     min_rate_bps: u64,
     idle_timeout_ms: u32,
     front: Option<Front>,

@@ -157,19 +157,18 @@ impl Transfer {
         block.source(block.get(at.index)?, index).filter(|_| !is_repair)
     }
 
-    /// Whether the program has to be told that chunks are wanted.
+    /// Whether chunks are wanted of which the program has not heard.
     pub(crate) fn has_unreported_want(&self) -> bool {
         self.sender.as_ref().is_some_and(|sender| sender.has_unreported_want())
     }
 
-    /// The same, and it is told.
+    /// The same, after which the program has heard of them.
     pub(crate) fn report_want(&mut self) -> bool {
         let sender = self.sender_mut().filter(|sender| sender.has_unreported_want());
         sender.map(Sender::on_want_reported).is_some()
     }
 
-    /// From datagram `from` on what is sent goes this way, or says for the first time what may be believed of
-    /// it.
+    /// Datagrams from `from` on go this way, or are the first by which it is measured.
     pub(crate) fn measure_anew(&mut self, now: Instant, path: &mut BlocksPath, from: u64) {
         let Some(sender) = &mut self.sender else { return };
         let rtt = path.rtt();
@@ -234,7 +233,7 @@ impl Transfer {
         Duration::from_millis(self.lateness_ms as u64)
     }
 
-    /// The peer can take so many chunks and announcements in all.
+    /// The peer can take this number of chunks and announcements in all.
     pub(super) fn on_credit(&mut self, now: Instant, given: u64) {
         match &mut self.sender {
             Some(sender) => sender.on_credit(now, given),
@@ -247,7 +246,7 @@ impl Transfer {
         self.sender.as_ref().map_or(self.next.credit, |sender| sender.credit())
     }
 
-    /// How often acks are wanted, if the peer has to be told. `in_flight` are datagrams, and `heard` those of
+    /// How often acks are wanted, if a frame has to say so. `in_flight` are datagrams, and `heard` those of
     /// the peer.
     pub(crate) fn ack_frequency_due(
         &mut self,
