@@ -258,6 +258,9 @@ impl Controller {
         let Self { bottleneck, pacing, .. } = self;
         let known = bottleneck.rate();
         let count = bottleneck.on_arrivals(arrivals, history, &self.loss, now, is_long);
+        if bottleneck.is_disordered() {
+            pacing.trust();
+        }
         let found = bottleneck.look_upward(count, history.next_number());
         let is_faster = |rate: &Rate| known.is_none_or(|known| *rate > TRAIN_ABOVE * known);
         let faster = bottleneck.rate().filter(is_faster);

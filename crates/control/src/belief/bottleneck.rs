@@ -181,6 +181,11 @@ impl Bottleneck {
         self.samples.on_longer(by);
     }
 
+    /// Whether datagrams were seen to overtake others lately, or to arrive in bunches.
+    pub(crate) fn is_disordered(&self) -> bool {
+        self.samples.is_disordered()
+    }
+
     /// The newest `count` arrivals.
     pub(crate) fn newest(&self, count: usize) -> impl Iterator<Item = &Sample> {
         self.samples.newest(count)

@@ -8,39 +8,51 @@
 //! Alone on a link that is no limit, for as many arrive as are sent. What is lost without a queue may be the
 //! path's own, unless it is most of what was sent.
 //!
-//! Nothing tells a flow that begins whether it is alone. What it sends on trust is lost if it is not, and
-//! saves time if it is, and either is a share of the transfer: so a transfer of one chunk is sent on trust as
-//! a whole, and a longer one has a [`ramp`](Ramp) (docs/decisions/0024-ramp.md).
+//! What a flow sends before it knows whether it is alone is lost if it is not, and saves time if it is, and
+//! either is a share of the transfer: so a transfer of one chunk is sent on [`Trust`] as a whole, and of a
+//! longer one a part, until a [`probe`](super::probe) has found nobody else (docs/decisions/0024-ramp.md).
 
+use super::probe::Found;
 use super::seen::Seen;
 use crate::tuning::FULL_PACKET;
-use crate::tuning::allowance::{
-    CHUNK, GROWTH, GUESS, LEAST, ON_TRUST, PARTS, SLICES, TWICE, WINDOW,
-};
+use crate::tuning::allowance::{CHUNK, GROWTH, GUESS, LEAST, ON_TRUST, PARTS, WINDOW};
 use crate::tuning::blind::{FIRST_WINDOW, FLOODED};
 use crate::units::Bytes;
 
-/// How a transfer of more than a chunk begins: the number of datagrams that are sent on trust.
+/// How many datagrams a transfer sends before it knows whether it is alone.
 #[derive(Clone, Copy, Debug)]
-struct Ramp {
-    /// Those of the whole transfer.
-    total: f64,
-    /// As many as go before anything is heard.
-    first: f64,
+enum Trust {
+    /// All of it, for it is short.
+    Whole,
+    /// This number.
+    Part(f64),
+    /// The same, and others are there.
+    Shared(f64),
+    /// It is alone, or the path is known.
+    Free,
 }
 
-impl Ramp {
-    /// That of a transfer of this length; `None` if it is sent on trust as a whole.
-    fn new(bytes: Bytes) -> Option<Self> {
-        let (total, chunks) = (bytes / FULL_PACKET, bytes / CHUNK);
-        let first = (SLICES / (chunks * chunks)).max(total / PARTS).max(ON_TRUST);
-        (chunks > 1.0).then_some(Self { total, first })
+impl Trust {
+    /// That of a transfer of this length.
+    fn of(bytes: Bytes) -> Self {
+        let part = (bytes / FULL_PACKET / PARTS).max(ON_TRUST);
+        if bytes > CHUNK { Self::Part(part) } else { Self::Whole }
     }
 
-    /// How many go on a path that holds this many: of one that holds much of the transfer a larger part, for
-    /// there a ramp takes most of its time.
-    fn on_trust(self, holds: f64) -> f64 {
-        self.first.max((holds / (TWICE * self.total)).min(1.0) * holds)
+    fn on_found(self, found: Found) -> Self {
+        match (self, found) {
+            (Self::Free | Self::Shared(_), _) => self,
+            (Self::Whole | Self::Part(_), Found::Nobody) => Self::Free,
+            (Self::Whole, Found::Others) => Self::Shared(ON_TRUST),
+            (Self::Part(part), Found::Others) => Self::Shared(part),
+        }
+    }
+
+    const fn bound(self) -> Option<f64> {
+        match self {
+            Self::Part(part) | Self::Shared(part) => Some(part),
+            Self::Whole | Self::Free => None,
+        }
     }
 }
 
@@ -57,11 +69,9 @@ pub(super) struct Allowance {
     seen: Seen,
     is_flooded: bool,
     is_queued: bool,
-    /// The bytes of the transfer, the part of it that is sent on trust, and the maximum of what the path was
-    /// known to hold.
+    /// The bytes of the transfer, and what of them goes on trust.
     total: Bytes,
-    ramp: Option<Ramp>,
-    holds: f64,
+    trust: Trust,
 }
 
 impl Allowance {
@@ -74,21 +84,28 @@ impl Allowance {
             is_flooded: false,
             is_queued: false,
             total: Bytes::ZERO,
-            ramp: None,
-            holds: 0.0,
+            trust: Trust::Whole,
         }
     }
 
     /// The transfer has this many bytes, if it is longer than it was.
     pub(super) fn set_total(&mut self, bytes: Bytes) {
         if bytes > self.total {
-            (self.total, self.ramp) = (bytes, Ramp::new(bytes));
+            self.total = bytes;
+            if matches!(self.trust, Trust::Whole | Trust::Part(_)) {
+                self.trust = Trust::of(bytes);
+            }
         }
     }
 
-    /// The path needs no ramp: it is short, or its rate is remembered.
+    /// The path needs no ramp: it is short, its rate is remembered, or arrivals show nothing there.
     pub(super) const fn trust(&mut self) {
-        (self.total, self.ramp) = (Bytes(f64::INFINITY), None);
+        self.trust = Trust::Free;
+    }
+
+    /// A probe has found this.
+    pub(super) fn on_found(&mut self, found: Found) {
+        self.trust = self.trust.on_found(found);
     }
 
     /// At a guess this number is in flight, and this is what the path holds if the guess is right.
@@ -102,7 +119,6 @@ impl Allowance {
 
     /// The path holds this many, at the rate that it is known to have.
     pub(super) fn set_holds(&mut self, datagrams: f64) {
-        self.holds = self.holds.max(datagrams);
         self.most = self.first.max(datagrams) + LEAST;
     }
 
@@ -133,7 +149,7 @@ impl Allowance {
 
     /// As many as may be in flight.
     pub(super) fn datagrams(&self) -> f64 {
-        let most = self.ramp.map_or(self.most, |ramp| self.most.min(ramp.on_trust(self.holds)));
+        let most = self.trust.bound().map_or(self.most, |part| self.most.min(part));
         (most - self.fewer).max(LEAST)
     }
 
@@ -144,8 +160,7 @@ impl Allowance {
 
     /// As many as may be in flight, if a ramp is what bounds them.
     pub(super) fn ramp(&self) -> Option<f64> {
-        let ramp = self.ramp?;
-        (ramp.on_trust(self.holds) - self.fewer < self.most).then(|| self.datagrams())
+        (self.trust.bound()? - self.fewer < self.most).then(|| self.datagrams())
     }
 
     /// Whether a ramp bounds them, and rises: no more is lost to a queue than arrives.
@@ -175,51 +190,62 @@ mod tests {
         })
     }
 
+    /// One that goes on trust in part, over a path that holds a hundred.
+    fn of_1024() -> Allowance {
+        let mut allowance = Allowance::new();
+        allowance.set_total(1_024.0 * FULL_PACKET);
+        allowance.set_holds(100.0);
+        allowance
+    }
+
+    fn bound(allowance: &Allowance) -> u32 {
+        (0..1_000).find(|&more| allowance.is_spent(more)).unwrap()
+    }
+
     /// Of a block of 16 MiB a flow of a crowd sent what the link holds before it had heard of the others.
     #[test]
     fn a_long_transfer_goes_on_trust_in_part() {
-        const KIB: f64 = 1_024.0;
         let first = |kib: f64| {
             let mut allowance = Allowance::new();
-            allowance.set_total(Bytes(kib * KIB));
-            (0..1_000).find(|&more| allowance.is_spent(more)).unwrap()
+            allowance.set_total(Bytes(kib * 1_024.0));
+            bound(&allowance)
         };
-        let kib = [256.0, 288.0, 384.0, 512.0, 1_024.0, 4_096.0, 16_384.0];
-        assert_eq!(kib.map(first), [512, 203, 114, 64, 32, 54, 214]);
-    }
-
-    /// Where a path holds twice the transfer all of that is sent at once, as long as nothing is lost.
-    #[test]
-    fn more_goes_on_trust_where_a_ramp_would_take_most_of_the_time() {
-        let flight = |holds: &[f64]| {
-            let mut allowance = Allowance::new();
-            allowance.set_total(1_024.0 * FULL_PACKET);
-            holds.iter().for_each(|&holds| allowance.set_holds(holds));
-            allowance.ramp().map(f64::round)
-        };
-        assert_eq!(flight(&[100.0]), Some(32.0));
-        assert_eq!(flight(&[1_024.0]), Some(512.0));
-        assert_eq!(flight(&[1_024.0, 900.0]), Some(512.0), "a rate that falls is often jitter");
-        assert_eq!(
-            [2_048.0, 4_096.0].map(|holds| flight(&[holds])),
-            [Some(2_048.0), Some(4_096.0)]
-        );
+        let kib = [256.0, 257.0, 1_024.0, 4_096.0, 16_384.0];
+        assert_eq!(kib.map(first), [512, 40, 40, 54, 214]);
     }
 
     /// Each arrival makes room for half a datagram more, until the path is full.
     #[test]
     fn a_ramp_ends_when_the_path_is_full() {
-        let mut allowance = Allowance::new();
-        allowance.set_total(1_024.0 * FULL_PACKET);
-        allowance.set_holds(100.0);
+        let mut allowance = of_1024();
         (0..100).for_each(|_| allowance.on_settled(false));
-        assert!(allowance.is_rising() && allowance.is_spent(82) && !allowance.is_spent(81));
-        (0..60).for_each(|_| allowance.on_settled(false));
+        assert!(allowance.is_rising() && bound(&allowance) == 90);
+        (0..40).for_each(|_| allowance.on_settled(false));
         assert!(!allowance.is_rising());
-        let mut trusted = Allowance::new();
-        trusted.trust();
-        trusted.set_total(1_024.0 * FULL_PACKET);
-        assert!(!trusted.is_rising() && !trusted.is_spent(100));
+    }
+
+    #[test]
+    fn a_ramp_ends_where_nobody_else_is() {
+        let mut allowance = of_1024();
+        allowance.on_found(Found::Nobody);
+        assert!(!allowance.is_rising() && bound(&allowance) == 110);
+        let mut shared = of_1024();
+        shared.on_found(Found::Others);
+        shared.on_found(Found::Nobody);
+        assert!(shared.is_rising(), "others pause");
+        allowance.set_total(2_048.0 * FULL_PACKET);
+        assert_eq!(bound(&allowance), 110, "it stays alone");
+    }
+
+    /// Of 24 joins of 276 KiB on 8.4 Mbit/s each sent the whole block: 47 % was dropped.
+    #[test]
+    fn where_others_are_found_a_short_transfer_has_a_ramp_too() {
+        let mut allowance = Allowance::new();
+        allowance.set_total(CHUNK);
+        allowance.set_holds(100.0);
+        assert_eq!(bound(&allowance), 110);
+        allowance.on_found(Found::Others);
+        assert_eq!(bound(&allowance), 40);
     }
 
     #[test]

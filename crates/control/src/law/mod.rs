@@ -12,6 +12,7 @@ mod drains;
 mod link;
 mod pace;
 mod pairs;
+mod probe;
 pub(crate) mod recalled;
 mod seen;
 mod start;
@@ -132,6 +133,11 @@ impl Pacing {
             Law::Start(_) => {}
             Law::Windowed(law) => law.set_in_flight(in_flight.0, in_flight.1),
         }
+    }
+
+    /// Arrivals show nothing of others: no part of a transfer is kept back for them.
+    pub(crate) const fn trust(&mut self) {
+        self.allowance.trust();
     }
 
     /// The transfer has this many bytes.
@@ -413,7 +419,9 @@ impl Pacing {
             Law::Blind(_) => {}
             Law::Start(start) => {
                 self.allowance.on_arrival(delay > start::target(start.pace.rate()));
-                start.on_arrival(sample, delay);
+                if let Some(found) = start.on_arrival(sample, delay) {
+                    self.allowance.on_found(found);
+                }
             }
             Law::Windowed(law) => {
                 law.on_delay(now.into(), sample, delay, fell, packet);

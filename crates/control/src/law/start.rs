@@ -9,6 +9,7 @@ use libm::sqrt;
 
 use super::link::Link;
 use super::pace::Pace;
+use super::probe::{Found, Probe};
 use super::seen::Seen;
 use crate::belief::samples::Sample;
 use crate::tuning::delay::{MIN_ROOT, MIN_TARGET, REFERENCE, TARGET};
@@ -64,6 +65,7 @@ pub(super) struct Start {
     /// The rate that the link is known to have, when this began.
     known: Rate,
     round: Round,
+    probe: Probe,
     /// Datagrams below this number are not judged.
     judged_from: u64,
     /// Datagrams overtake others that were sent so much earlier.
@@ -91,6 +93,7 @@ impl Start {
             pace: Pace::new(rate),
             known: rate,
             round: Round::default(),
+            probe: Probe::new(),
             judged_from,
             disorder: Span::ZERO,
             share: None,
@@ -152,10 +155,10 @@ impl Start {
         }
     }
 
-    /// A full datagram arrived with this queueing delay.
-    pub(super) fn on_arrival(&mut self, sample: &Sample, delay: Span) {
+    /// A full datagram arrived with this queueing delay. Returns what it shows of others.
+    pub(super) fn on_arrival(&mut self, sample: &Sample, delay: Span) -> Option<Found> {
         if sample.number < self.judged_from {
-            return;
+            return None;
         }
         self.round.on_arrival(sample, delay);
         if self.is_round() {
@@ -163,6 +166,7 @@ impl Start {
             self.judge(&round);
             self.late = Span::ZERO;
         }
+        self.probe.on_arrival(sample, self.known)
     }
 
     /// Whether a round is complete. Where datagrams are held up for longer than it lasts, it takes more time

@@ -5,6 +5,7 @@ use crate::copy::edit;
 
 const ALLOWANCE: &str = "crates/control/src/law/allowance.rs";
 const CHOICE: &str = "crates/proto/src/bulk/choice.rs";
+const CONTROLLER: &str = "crates/control/src/controller.rs";
 const FREQUENCY: &str = "crates/proto/src/outgoing/ack_frequency.rs";
 const GATE: &str = "crates/control/src/pacer/mod.rs";
 const PACING: &str = "crates/control/src/law/mod.rs";
@@ -47,7 +48,25 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         name: "ramp",
         without: "a transfer of any length goes on trust as one of a chunk does",
-        edits: &[edit(ALLOWANCE, "(chunks > 1.0).then_some", "(chunks > 1.0 && !$off).then_some")],
+        edits: &[edit(ALLOWANCE, "if bytes > CHUNK {", "if bytes > CHUNK && !$off {")],
+    },
+    Mechanism {
+        name: "probe",
+        without: "a ramp goes on until the path is full, and a short transfer has none",
+        edits: &[edit(
+            START,
+            "        self.probe.on_arrival(sample, self.known)",
+            "        self.probe.on_arrival(sample, self.known).filter(|_| !$off)",
+        )],
+    },
+    Mechanism {
+        name: "trust-disordered",
+        without: "where arrivals are disordered there is a ramp, too",
+        edits: &[edit(
+            CONTROLLER,
+            "if bottleneck.is_disordered() {",
+            "if bottleneck.is_disordered() && !$off {",
+        )],
     },
     Mechanism {
         name: "own-losses",
