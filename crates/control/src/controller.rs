@@ -279,7 +279,7 @@ impl Controller {
         {
             pacing.hold(*sent + queue);
         }
-        if let Some(longer) = pacing.poll_rise() {
+        if let Some(longer) = pacing.poll_longer() {
             bottleneck.on_longer(longer);
         }
         has_waited
@@ -334,15 +334,13 @@ impl Controller {
         }
     }
 
-    /// A full datagram has this size. A larger one takes longer at the bottleneck, which is no queue.
+    /// A full datagram has this size.
     pub fn set_packet(&mut self, packet: Bytes) {
         if packet == self.packet {
             return;
         }
-        let longer =
-            self.bottleneck.rate().map_or(Span::ZERO, |rate| (packet - self.packet) / rate);
         self.packet = packet;
-        self.pacing.set_packet(packet, longer);
+        self.pacing.set_packet(packet);
         self.bottleneck.set_packet(packet);
         self.trains.set_packet(packet);
     }

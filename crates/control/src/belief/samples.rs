@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 
 use crate::history::{History, Sent};
+use crate::tuning::NEARLY_FULL;
 use crate::tuning::samples::{BASE_LIFETIME, HELD_UP, NEXT, REMEMBERED, UNQUEUED};
 use crate::units::{Bytes, Rate, Span};
 
@@ -24,9 +25,10 @@ pub(crate) struct Sample {
     pub(crate) sent: Span,
     /// The one-way delay: `at` less `sent`. Only differences have a meaning.
     pub(crate) delay: Span,
-    /// By how much earlier it arrived than the largest datagram would have, at most: the rate may be too low,
-    /// as one that an uplink allows. So this counts where a minimum is looked for, and nowhere else.
-    pub(crate) saved: Span,
+    /// How much of the delay was a queue, when it was heard of.
+    pub(crate) queue: Span,
+    /// By how much the delay is below the smallest before.
+    pub(crate) fell: Span,
     /// Bytes sent, and received, up to and including this one.
     pub(crate) passed: Bytes,
     pub(crate) received: Bytes,
@@ -41,7 +43,8 @@ impl Sample {
         at: Span::ZERO,
         sent: Span::ZERO,
         delay: Span::ZERO,
-        saved: Span::ZERO,
+        queue: Span::ZERO,
+        fell: Span::ZERO,
         passed: Bytes::ZERO,
         received: Bytes::ZERO,
     };
@@ -225,8 +228,12 @@ impl Samples {
 
     fn push(&mut self, datagram: &Sent, rate: Option<Rate>) {
         let sent = Span::from(datagram.at);
-        let (delay, saved) = (self.clock - sent, self.saved(datagram.bytes, rate));
-        self.base.on_delay(self.clock, delay + saved);
+        let delay = self.clock - sent;
+        let fell = self.base().map_or(Span::ZERO, |before| before - delay).max(Span::ZERO);
+        if let Some(saved) = self.saved(datagram.bytes, rate) {
+            self.base.on_delay(self.clock, delay + saved);
+        }
+        let queue = self.base().map_or(Span::ZERO, |base| delay - base).max(Span::ZERO);
         if self.newest.len() >= REMEMBERED + REMEMBERED / 2 {
             self.newest.drain(..REMEMBERED / 2);
         }
@@ -236,24 +243,33 @@ impl Samples {
             at: self.clock,
             sent,
             delay,
-            saved,
+            queue,
+            fell,
             passed: self.passed,
             received: self.received,
         });
     }
 
-    /// By how much less time than the largest datagram one of these bytes takes at a bottleneck of this rate.
+    /// By how much less time than the largest datagram one of these bytes takes at a bottleneck of this rate,
+    /// at most: the rate may be too low, as one that an uplink allows, so this counts where a minimum is
+    /// looked for, and nowhere else. `None` if it is so small that its delay says nothing of a full one's.
     ///
     /// What ends a chunk is smaller, and met no shorter queue. As the base delay it left a queue that never
     /// was, and the losses of a path that loses a fifth on its own were taken for those of others. A larger
     /// datagram than those before takes longer: so does the path without a queue.
-    fn saved(&mut self, bytes: Bytes, rate: Option<Rate>) -> Span {
+    fn saved(&mut self, bytes: Bytes, rate: Option<Rate>) -> Option<Span> {
         let larger = (bytes - self.largest).max(Bytes::ZERO);
         self.largest += larger;
-        // A datagram of no bytes says nothing of the path.
-        let Some(rate) = rate.filter(|_| bytes > Bytes::ZERO) else { return Span::ZERO };
-        self.base.shift(larger / rate);
-        (self.largest - bytes) / rate
+        // By some bytes they differ anyway, and the rate may be far too low.
+        if larger > 0.5 * NEARLY_FULL {
+            match rate {
+                Some(rate) => self.base.shift(larger / rate),
+                None => self.base = BaseDelay::new(),
+            }
+        }
+        let less = self.largest - bytes;
+        let time = rate.map_or(Span::ZERO, |rate| less / rate);
+        (less <= NEARLY_FULL).then_some(time)
     }
 
     /// All remembered samples, oldest first.

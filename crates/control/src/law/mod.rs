@@ -29,7 +29,7 @@ use self::allowance::Allowance;
 use self::pace::Pace;
 use self::start::Start;
 use self::windowed::Windowed;
-use crate::belief::samples::{BaseDelay, Sample};
+use crate::belief::samples::Sample;
 use crate::tuning::blind::AT_ONCE_RATE;
 use crate::tuning::flow::DECREASE;
 use crate::tuning::{ACK_DELAY, FULL_PACKET, NEARLY_FULL, TICK};
@@ -57,10 +57,7 @@ pub(crate) struct Pacing {
     hint: Option<Rate>,
     /// A known rate is what was used beside a game, and no more.
     is_least: bool,
-    /// The base delay of full datagrams, and how large these are at least.
-    base: BaseDelay,
-    /// The last rise of it.
-    rise: Option<Span>,
+    /// How large full datagrams are at least.
     full: Bytes,
     /// The number after the last datagram sent, and when that was on a near path: there a law that begins
     /// makes up for nothing from before.
@@ -86,14 +83,11 @@ impl Pacing {
         let law = Law::Blind(Box::new(Blind::new(None)));
         let floor = floor.max(Rate::MIN);
         let full = Bytes(FULL_PACKET.0 - NEARLY_FULL.0);
-        let base = BaseDelay::new();
         let mut pacing = Self {
             law,
             floor,
             hint: None,
             is_least: false,
-            base,
-            rise: None,
             full,
             next: 0,
             sent_at: Instant::ZERO,
@@ -179,13 +173,12 @@ impl Pacing {
         self.law = Law::Start(Box::new(start));
     }
 
-    /// The size of a full datagram, which takes so much longer than before.
-    pub(crate) fn set_packet(&mut self, packet: Bytes, longer: Span) {
+    /// The size of a full datagram.
+    pub(crate) fn set_packet(&mut self, packet: Bytes) {
         if let Law::Windowed(law) = &mut self.law {
             law.set_packet((self.full + NEARLY_FULL) / packet);
         }
         self.full = packet - NEARLY_FULL;
-        self.base.shift(longer);
     }
 
     /// Sets the initial rate, as measured on the reverse path.
@@ -404,30 +397,23 @@ impl Pacing {
         if sample.bytes < self.full {
             return;
         }
-        let before = self.base.get().unwrap_or(sample.delay);
-        self.base.on_delay(sample.at, sample.delay + sample.saved);
-        let delay = self.base.get().map_or(Span::ZERO, |base| sample.delay - base).max(Span::ZERO);
-        let fell = (before - sample.delay).max(Span::ZERO);
         let packet = self.full + NEARLY_FULL;
         match &mut self.law {
             Law::Blind(_) => {}
             Law::Start(start) => {
-                self.allowance.on_arrival(delay > start::target(start.pace.rate()));
-                start.on_arrival(sample, delay);
+                self.allowance.on_arrival(sample.queue > start::target(start.pace.rate()));
+                start.on_arrival(sample);
             }
-            Law::Windowed(law) => {
-                law.on_delay(now.into(), sample, delay, fell, packet);
-                if let Some(longer) = law.poll_longer() {
-                    self.base.shift(longer);
-                    self.rise = Some(longer);
-                }
-            }
+            Law::Windowed(law) => law.on_arrival(now.into(), sample, packet),
         }
     }
 
     /// By how much the delay without a queue has risen, if that was just found out: the path is longer.
-    pub(crate) const fn poll_rise(&mut self) -> Option<Span> {
-        self.rise.take()
+    pub(crate) const fn poll_longer(&mut self) -> Option<Span> {
+        match &mut self.law {
+            Law::Windowed(law) => law.poll_longer(),
+            _ => None,
+        }
     }
 
     /// A datagram, no older than `number`, was marked by a router whose queue is too long. It ends the start

@@ -31,7 +31,7 @@ struct Round {
     last: Option<Sample>,
     /// The number of full datagrams, and their smallest queueing delay.
     arrivals: usize,
-    min_delay: Span,
+    min_queue: Span,
     fates: Seen,
 }
 
@@ -41,8 +41,9 @@ impl Round {
         Some(self.last?.at - self.first?.at)
     }
 
-    fn on_arrival(&mut self, sample: &Sample, delay: Span) {
-        self.min_delay = if self.arrivals == 0 { delay } else { self.min_delay.min(delay) };
+    fn on_arrival(&mut self, sample: &Sample) {
+        let queue = sample.queue;
+        self.min_queue = if self.arrivals == 0 { queue } else { self.min_queue.min(queue) };
         self.arrivals += 1;
         match self.first {
             None => self.first = Some(*sample),
@@ -152,12 +153,12 @@ impl Start {
         }
     }
 
-    /// A full datagram arrived with this queueing delay.
-    pub(super) fn on_arrival(&mut self, sample: &Sample, delay: Span) {
+    /// A full datagram arrived.
+    pub(super) fn on_arrival(&mut self, sample: &Sample) {
         if sample.number < self.judged_from {
             return;
         }
-        self.round.on_arrival(sample, delay);
+        self.round.on_arrival(sample);
         if self.is_round() {
             let round = core::mem::take(&mut self.round);
             self.judge(&round);
@@ -180,7 +181,7 @@ impl Start {
         let passed = round.rate(|sample| sample.passed).unwrap_or(pace).min(known);
         let arrived = round.rate(|sample| sample.received).unwrap_or(pace);
         let arrived = arrived.max(kept * passed).min(known);
-        let is_queued = round.min_delay > target(known) + self.late;
+        let is_queued = round.min_queue > target(known) + self.late;
         let is_flooded = fates >= MIN_FATES && kept < CROWDED * CROWDED;
         // A link that loses much on its own is not squeezed for that, and one round may be jitter.
         let is_squeezed = is_queued && passed < CROWDED * known;
@@ -240,7 +241,7 @@ mod tests {
         let passed = Rate::from_kbps(100_000) * sent;
         let received = passed * (1.0 / f64::from(u32::try_from(one_in).unwrap()));
         let sample = Sample::of((number, PACKET), [sent, sent + RTT], [passed, received]);
-        start.on_arrival(&sample, delay);
+        start.on_arrival(&Sample { queue: delay, ..sample });
     }
 
     /// A round of 20 ms that looks squeezed may be jitter: when one was enough, 16 MiB over jitter in order
@@ -252,11 +253,9 @@ mod tests {
         let mut squeezed = |number: u32| {
             let sent = f64::from(number) * Span(1_000.0);
             let passed = 0.5 * known * sent;
-            let (at, delay) = (sent + RTT, Span::from_millis(30));
-            let (bytes, received, number) = (PACKET, passed, number.into());
-            let sample =
-                Sample { number, bytes, at, sent, delay, passed, received, ..Sample::ZERO };
-            start.on_arrival(&sample, delay);
+            let (number, queue) = (number.into(), Span::from_millis(30));
+            let sample = Sample::of((number, PACKET), [sent, sent + RTT], [passed, passed]);
+            start.on_arrival(&Sample { queue, ..sample });
             start.share(known)
         };
         assert!((0..25).all(|number| squeezed(number).is_none()));
@@ -281,7 +280,7 @@ mod tests {
                 let passed = 0.5 * known * sent;
                 let times = [sent, sent + RTT];
                 let sample = Sample::of((number.into(), PACKET), times, [passed, passed]);
-                start.on_arrival(&sample, Span::from_millis(delay));
+                start.on_arrival(&Sample { queue: Span::from_millis(delay), ..sample });
             }
             start.is_crowded()
         };

@@ -3,6 +3,7 @@
 use alloc::collections::VecDeque;
 
 use super::*;
+use crate::belief::samples::BaseDelay;
 use crate::tuning::delay::REFERENCE;
 
 const PACKET: Bytes = Bytes(1_228.0);
@@ -23,6 +24,7 @@ struct Transfer {
     pacing: Pacing,
     number: u64,
     passed: Bytes,
+    base: BaseDelay,
     /// Feedback in flight: when it arrives, its sample, and whether that was lost, and marked.
     feedback: VecDeque<(Span, Sample, bool, bool)>,
 }
@@ -33,7 +35,8 @@ impl Transfer {
         pacing.set_in_flight((0, 0), Span::from_millis(50), Span::ZERO);
         // An infinite rate is none that is known.
         pacing.follow(urgency, true, Some(rate).filter(|rate| rate.is_finite()));
-        Self { pacing, number: 0, passed: Bytes::ZERO, feedback: VecDeque::new() }
+        let (passed, base, feedback) = (Bytes::ZERO, BaseDelay::new(), VecDeque::new());
+        Self { pacing, number: 0, passed, base, feedback }
     }
 
     /// A long transfer.
@@ -43,7 +46,7 @@ impl Transfer {
 
     fn step(&mut self, now: Span, wire: &mut Wire) {
         let (link, state) = (wire, link());
-        while let Some(&(_, sample, is_lost, is_marked)) =
+        while let Some(&(_, mut sample, is_lost, is_marked)) =
             self.feedback.front().filter(|(at, ..)| *at <= now)
         {
             self.feedback.pop_front();
@@ -53,7 +56,12 @@ impl Transfer {
             }
             self.pacing.on_settled(sample.number, is_lost);
             if !is_lost {
+                self.base.on_delay(sample.at, sample.delay);
+                sample.queue = self.base.get().map_or(Span::ZERO, |base| sample.delay - base);
                 self.pacing.on_arrival(now.instant(), &sample);
+                if let Some(longer) = self.pacing.poll_longer() {
+                    self.base.shift(longer);
+                }
             }
         }
         let moment = now.instant();
@@ -197,18 +205,15 @@ fn a_window_waits_for_a_ramp_until_that_loses_more_than_arrives() {
     let mut pacing = ramped(None);
     (0..20).for_each(|number| pacing.on_settled(number, false));
     assert!(follow(&mut pacing), "it rises");
-    // 40 that are lost to a queue leave 32 + 10 - 40 and the least of ten: ten in a round trip of 60 ms.
-    let sample = |number: u64, delay: u16| {
-        let (sent, delay) = (Span::ZERO, Span::from_millis(delay));
-        let (passed, received) = (Bytes::ZERO, Bytes::ZERO);
-        Sample::of((number, PACKET), [sent, sent + delay], [passed, received])
-    };
-    pacing.on_arrival(Instant::from_millis(100), &sample(20, 50));
-    pacing.on_arrival(Instant::from_millis(150), &sample(21, 100));
-    (22..62).for_each(|number| pacing.on_settled(number, true));
+    // Of 70 in all 50 are lost to a queue: the window has half of what arrived.
+    let times = [Span::ZERO, Span::from_millis(100)];
+    let sample = Sample::of((20, PACKET), times, [Bytes::ZERO; 2]);
+    let queue = Span::from_millis(50);
+    pacing.on_arrival(Instant::from_millis(150), &Sample { queue, ..sample });
+    (22..72).for_each(|number| pacing.on_settled(number, true));
     assert!(!follow(&mut pacing), "{:?}", pacing.law);
-    let free = pacing.rate().unwrap() / (10.0 * PACKET / Span::from_millis(60));
-    assert!((0.9..1.1).contains(&free), "{free}");
+    let part = pacing.rate().unwrap() / REFERENCE;
+    assert!((0.13..0.16).contains(&part), "{part}");
 }
 
 /// A mark ends a ramp, too: the window is what the ramp had, and not the link's rate.
@@ -352,7 +357,7 @@ fn fewer_than_four_datagrams_are_paced_by_their_number() {
     law.overrun(2, rate, &(sample(0), sample(1)));
     let hear = |law: &mut Windowed, number: u32, late: Span| {
         let sample = sample(number);
-        law.on_delay(sample.at + late, &sample, Span::ZERO, Span::ZERO, PACKET);
+        law.on_arrival(sample.at + late, &sample, PACKET);
         law.pace.rate()
     };
     let before = hear(&mut law, 2, Span::ZERO);

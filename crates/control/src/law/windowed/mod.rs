@@ -266,29 +266,21 @@ impl Windowed {
         self.seen.runs = self.seen.runs.min(self.seen.lost);
     }
 
-    /// It was heard at `now` that a full datagram arrived with this queueing delay; `fell` is by how much it
-    /// is below the minimum before.
-    pub(super) fn on_delay(
-        &mut self,
-        now: Span,
-        sample: &Sample,
-        delay: Span,
-        fell: Span,
-        packet: Bytes,
-    ) {
+    /// It was heard at `now` that a full datagram arrived.
+    pub(super) fn on_arrival(&mut self, now: Span, sample: &Sample, packet: Bytes) {
         // A receiver may say that it arrived before it was sent, or long after that was heard.
-        let way = (now - sample.sent - delay).max(Span(1.0));
+        let way = (now - sample.sent - sample.queue).max(Span(1.0));
         if self.overrun.is_some_and(|flight| sample.number >= flight.next) {
             self.end_overrun(packet);
         }
         self.passed.on_arrival(sample);
         self.mean += WEIGHT * (way - self.mean);
         self.least = self.least.min(way);
-        if self.others.on_delay(now, sample.sent, delay, fell) {
+        if self.others.on_arrival(now, sample) {
             self.begin_drain();
         }
         self.window.set_least_trip(self.least / SECOND);
-        let delay = delay / SECOND;
+        let delay = sample.queue / SECOND;
         let lasts = now - self.rounds[0].0;
         if lasts < 0.5 * self.objective.min_round {
             self.delays = Delays::NONE;
@@ -449,7 +441,7 @@ mod tests {
                     received: passed,
                     ..Sample::ZERO
                 };
-                law.on_delay(now, &sample, Span::ZERO, Span::ZERO, packet);
+                law.on_arrival(now, &sample, packet);
             }
         }
         let most = law.passed.most();

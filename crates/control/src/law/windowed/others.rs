@@ -11,6 +11,7 @@ use super::super::cubic::{self, CUT};
 use super::super::drains::Drains;
 use super::SECOND;
 use super::window::target;
+use crate::belief::samples::Sample;
 use crate::tuning::delay::{
     DRAINED, HOT, HOT_ROUNDS, MAX_FAILED, MAX_HOT, MIN_EMPTY, TEST_AFTER, YIELDED,
 };
@@ -135,13 +136,12 @@ impl Others {
         self.drain.map_or(1.0, |drain| drain.part)
     }
 
-    /// A datagram sent at `sent` met this queueing delay; `fell` is by how much it is below the minimum
-    /// before. Returns whether it is time to drain.
-    pub(super) fn on_delay(&mut self, now: Span, sent: Span, delay: Span, fell: Span) -> bool {
-        if delay <= MIN_EMPTY {
-            self.drains.on_empty(sent, fell);
+    /// It was heard at `now` that a full datagram arrived. Returns whether it is time to drain.
+    pub(super) fn on_arrival(&mut self, now: Span, sample: &Sample) -> bool {
+        if sample.queue <= MIN_EMPTY {
+            self.drains.on_empty(sample.sent, sample.fell);
         }
-        self.least = self.least.min(delay / SECOND);
+        self.least = self.least.min(sample.queue / SECOND);
         self.drains.poll(now) && self.drain.is_none()
     }
 
