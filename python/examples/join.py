@@ -51,7 +51,7 @@ def serve() -> None:
             try:
                 answer(server, id, event)
             except HaulierError as error:
-                # One player's error, who has just left: the others play on.
+                # An error of one player that has just left: the others play on.
                 server.close(id, CloseCode.FIRST_OF_APPLICATION, f"no welcome: {error}")
 
 

@@ -10,10 +10,11 @@
 //!
 //! What a flow sends before it knows whether it is alone is lost if it is not, and saves time if it is, and
 //! either is a share of the transfer: so a transfer of one chunk is sent on [`Trust`] as a whole, and of a
-//! longer one a part, until a [`probe`](super::probe) has found nobody else (docs/decisions/0024-ramp.md).
+//! longer one a part, until its [`stretch`](super::stretch) shows nobody else
+//! (docs/decisions/0024-ramp.md).
 
-use super::probe::Found;
 use super::seen::Seen;
+use super::stretch::Found;
 use crate::tuning::FULL_PACKET;
 use crate::tuning::allowance::{CHUNK, GROWTH, GUESS, LEAST, ON_TRUST, PARTS, WINDOW};
 use crate::tuning::blind::{FIRST_WINDOW, FLOODED};
@@ -103,7 +104,7 @@ impl Allowance {
         self.trust = Trust::Free;
     }
 
-    /// A probe has found this.
+    /// The stretch of arrivals shows this.
     pub(super) fn on_found(&mut self, found: Found) {
         self.trust = self.trust.on_found(found);
     }

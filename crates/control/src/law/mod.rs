@@ -12,10 +12,10 @@ mod drains;
 mod link;
 mod pace;
 mod pairs;
-mod probe;
 pub(crate) mod recalled;
 mod seen;
 mod start;
+mod stretch;
 #[cfg(test)]
 mod tests;
 pub(crate) mod trains;

@@ -9,8 +9,8 @@ use libm::sqrt;
 
 use super::link::Link;
 use super::pace::Pace;
-use super::probe::{Found, Probe};
 use super::seen::Seen;
+use super::stretch::{Found, Stretch};
 use crate::belief::samples::Sample;
 use crate::tuning::delay::{MIN_ROOT, MIN_TARGET, REFERENCE, TARGET};
 use crate::tuning::flow::{BACKLOG, DISORDERED_ARRIVALS, DISORDERED_ROUND, MIN_ROUND};
@@ -65,7 +65,7 @@ pub(super) struct Start {
     /// The rate that the link is known to have, when this began.
     known: Rate,
     round: Round,
-    probe: Probe,
+    stretch: Stretch,
     /// Datagrams below this number are not judged.
     judged_from: u64,
     /// Datagrams overtake others that were sent so much earlier.
@@ -93,7 +93,7 @@ impl Start {
             pace: Pace::new(rate),
             known: rate,
             round: Round::default(),
-            probe: Probe::new(),
+            stretch: Stretch::new(),
             judged_from,
             disorder: Span::ZERO,
             share: None,
@@ -166,7 +166,7 @@ impl Start {
             self.judge(&round);
             self.late = Span::ZERO;
         }
-        self.probe.on_arrival(sample, self.known)
+        self.stretch.on_arrival(sample, self.known)
     }
 
     /// Whether a round is complete. Where datagrams are held up for longer than it lasts, it takes more time
@@ -291,6 +291,18 @@ mod tests {
         };
         assert!(is_crowded(0, 100, 30) && !is_crowded(33, 100, 30) && is_crowded(16, 100, 30));
         assert!(is_crowded(33, 10, 30), "it is late no more");
+    }
+
+    /// Datagrams of a train wait side by side, however late they arrive.
+    #[test]
+    fn only_what_is_behind_a_train_shows_others() {
+        let mut start = Start::new(Rate::from_kbps(100_000), 20, 40);
+        let found = (0..40_u32).find(|&number| {
+            let at = f64::from(number) * Span::from_millis(10);
+            let sample = Sample::of((number.into(), PACKET), [Span::ZERO, at], [PACKET; 2]);
+            start.on_arrival(&sample, Span::ZERO) == Some(Found::Others)
+        });
+        assert_eq!(found, Some(23), "the fourth behind the train");
     }
 
     /// Of 20 Mbit/s behind a short queue most of a guess was lost, but that rate arrives: it is alone.

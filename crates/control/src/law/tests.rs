@@ -187,6 +187,23 @@ fn a_ramp_is_not_for_a_rate_that_is_remembered_nor_for_a_short_path() {
     assert!(!pacing.is_full());
 }
 
+/// Behind a train 17 datagrams arrive as they were sent, and twice as far apart.
+#[test]
+fn a_ramp_ends_where_arrivals_show_nobody_else() {
+    let is_full = |apart: f64| {
+        let mut pacing = ramped(None);
+        for number in 0..17_u32 {
+            let times = f64::from(number) * (PACKET / REFERENCE);
+            let passed = f64::from(number) * PACKET;
+            let times = [times, apart * times + Span::from_millis(50)];
+            let sample = Sample::of((number.into(), PACKET), times, [passed, passed]);
+            pacing.on_arrival(Instant::from_millis(100), &sample);
+        }
+        pacing.is_full()
+    };
+    assert_eq!([1.0, 2.0].map(is_full), [false, true]);
+}
+
 /// A window that began before a ramp had ended sent all that the link holds.
 #[test]
 fn a_window_waits_for_a_ramp_until_that_loses_more_than_arrives() {

@@ -52,7 +52,7 @@ impl Outbound {
         &mut self.blocks
     }
 
-    /// The chunk sender, as long as there are blocks, and what it is told.
+    /// The chunk sender, as long as there are blocks, and its input.
     pub(super) const fn transfer(&self) -> &Transfer {
         &self.blocks.transfer
     }

@@ -11,8 +11,8 @@ use super::block::{Block, SendOptions};
 use super::pages::Pages;
 use crate::bulk::cut::chunk_count;
 
-/// Blocks that are announced and not finished at most, whatever the peer accepts [H-4.2a]: so many small ones
-/// arrive in a round trip.
+/// Blocks that are announced and not finished at most, whatever the peer accepts [H-4.2a]: that many small
+/// ones arrive in a round trip.
 const MAX_ANNOUNCED: u8 = 64;
 
 /// A block that is announced and not finished.

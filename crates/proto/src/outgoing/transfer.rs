@@ -30,7 +30,7 @@ const MAX_SLICE: SliceSize = match SliceSize::new(65_472) {
 pub(crate) struct Transfer {
     /// Exists while there are blocks, so that an idle connection is small.
     sender: Option<Box<Sender>>,
-    /// The settings of the next sender. Its credit is that of the connection while there is none.
+    /// The settings of the next sender. Its credit is the connection's while no sender exists.
     next: SenderConfig,
     /// The maximum that the client's token sets.
     rate_cap_bps: u64,

@@ -51,12 +51,12 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         edits: &[edit(ALLOWANCE, "if bytes > CHUNK {", "if bytes > CHUNK && !$off {")],
     },
     Mechanism {
-        name: "probe",
+        name: "stretch",
         without: "a ramp goes on until the path is full, and a short transfer has none",
         edits: &[edit(
             START,
-            "        self.probe.on_arrival(sample, self.known)",
-            "        self.probe.on_arrival(sample, self.known).filter(|_| !$off)",
+            "        self.stretch.on_arrival(sample, self.known)",
+            "        self.stretch.on_arrival(sample, self.known).filter(|_| !$off)",
         )],
     },
     Mechanism {

@@ -8,7 +8,7 @@
 
 use crate::belief::samples::Sample;
 use crate::tuning::blind::FIRST_RATE;
-use crate::tuning::probe::{ARRIVALS, FAST, FREE, HELD_UP, MIN_HELD_UP, PACED};
+use crate::tuning::stretch::{ARRIVALS, FAST, FREE, HELD_UP, MIN_HELD_UP, PACED};
 use crate::units::{Rate, Span};
 
 /// What the arrivals have shown.
@@ -20,12 +20,12 @@ pub(super) enum Found {
 
 /// The arrivals since the first of them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Probe {
+pub(super) struct Stretch {
     first: Option<Sample>,
     count: u32,
 }
 
-impl Probe {
+impl Stretch {
     pub(super) const fn new() -> Self {
         Self { first: None, count: 0 }
     }
@@ -62,15 +62,21 @@ mod tests {
     use super::*;
     use crate::tuning::FULL_PACKET;
 
-    /// The finding where datagrams are sent, and arrive, at these distances, on a link of 100 Mbit/s.
-    fn found(sent: Span, at: Span) -> Option<Found> {
-        let mut probe = Probe::new();
+    const LINK: Rate = Rate::from_kbps(100_000);
+
+    /// The finding where datagrams are sent, and arrive, at these distances, on a link of this rate.
+    fn found_on(known: Rate, sent: Span, at: Span) -> Option<Found> {
+        let mut stretch = Stretch::new();
         (0..ARRIVALS).find_map(|n| {
             let (times, passed) = (f64::from(n), f64::from(n) * FULL_PACKET);
             let sample =
                 Sample::of((n.into(), FULL_PACKET), [times * sent, times * at], [passed, passed]);
-            probe.on_arrival(&sample, Rate::from_kbps(100_000))
+            stretch.on_arrival(&sample, known)
         })
+    }
+
+    fn found(sent: Span, at: Span) -> Option<Found> {
+        found_on(LINK, sent, at)
     }
 
     /// One of 35 that joined at once on 61 Mbit/s read that rate from its train, and sent at it: 44 % of
@@ -84,13 +90,33 @@ mod tests {
         assert_eq!(found(paced, 1.4 * paced), None, "jitter, or one beside it");
     }
 
-    /// Three that joined at once by ticket sent what they were allowed as bursts, after one another.
+    /// Three that joined at once by ticket sent what they were allowed at once each, after one another.
     #[test]
-    fn a_burst_is_a_train_and_shows_nothing_of_others() {
-        let link = FULL_PACKET / Rate::from_kbps(100_000);
+    fn datagrams_sent_at_once_are_a_train_and_show_nothing_of_others() {
+        let link = FULL_PACKET / LINK;
         assert_eq!(found(Span::ZERO, link), None);
         assert_eq!(found(0.6 * link, link), Some(Found::Nobody), "the link alone takes that long");
         assert_eq!(found(Span::ZERO, 20.0 * link), Some(Found::Others));
+    }
+
+    /// A guess of 20 Mbit/s on 5.
+    #[test]
+    fn a_link_that_is_slower_than_the_guess_is_not_shared_for_that() {
+        let slow = Rate::from_kbps(5_000);
+        let nobody = Some(Found::Nobody);
+        assert_eq!(found_on(slow, FULL_PACKET / FIRST_RATE, FULL_PACKET / slow), nobody);
+    }
+
+    /// Of three datagrams one may be late for any reason.
+    #[test]
+    fn a_few_that_are_late_show_no_others() {
+        let mut stretch = Stretch::new();
+        let late = (0..3).map(|n: u32| {
+            let at = f64::from(n) * Span::from_millis(10);
+            let sample = Sample::of((n.into(), FULL_PACKET), [Span::ZERO, at], [FULL_PACKET; 2]);
+            stretch.on_arrival(&sample, FIRST_RATE)
+        });
+        assert!(late.eq([None; 3]));
     }
 
     /// A flow of a crowd sends one for each that arrives: as slowly as its share passes.
