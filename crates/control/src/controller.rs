@@ -61,6 +61,8 @@ pub struct Controller {
     pub(crate) packet: Bytes,
     /// When there was feedback last.
     heard_at: Instant,
+    /// The sum of what the path was found to have become longer by.
+    longer: Span,
 }
 
 impl Controller {
@@ -92,6 +94,7 @@ impl Controller {
             last_bytes: FULL_PACKET,
             packet: FULL_PACKET,
             heard_at: now,
+            longer: Span::ZERO,
         }
     }
 
@@ -284,6 +287,7 @@ impl Controller {
         }
         if let Some(longer) = pacing.poll_rise() {
             bottleneck.on_longer(longer);
+            self.longer += longer;
         }
         has_waited
     }
@@ -387,6 +391,13 @@ impl Controller {
     #[must_use]
     pub fn queueing_delay(&self) -> Option<Span> {
         self.bottleneck.queueing_delay()
+    }
+
+    /// The time by which the path was found to have become longer, as the sum of all such findings: delays
+    /// that no smaller window made shorter.
+    #[must_use]
+    pub const fn longer(&self) -> Duration {
+        self.longer.duration()
     }
 
     /// Whether a window paces the transfer: it has a rate of its own, its share of the link.

@@ -44,6 +44,7 @@ const PLAIN: &[&str] = &[
     "block",
     "chunks",
     "classes",
+    "content",
     "credit",
     "cut",
     "erasures",

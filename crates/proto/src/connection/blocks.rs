@@ -36,6 +36,8 @@ pub(crate) struct Flight {
     pub(crate) min_rtt: Duration,
     /// The least queueing delay of the last report, in seconds; `None` before one.
     pub(crate) queue: Option<f64>,
+    /// The time by which the path was found to have become longer, since it began.
+    pub(crate) longer: Duration,
     /// The rate of the path as its trains show it, in bits per second; 0 before.
     pub(crate) link_bps: u64,
 }
@@ -270,6 +272,7 @@ impl Connection {
             rtt,
             min_rtt,
             queue: path.queueing_delay().map(|queue| (queue / Span::from_secs(1)).min(most)),
+            longer: path.longer(),
             link_bps: path.link_rate().map_or(0, Rate::bps),
         })
     }

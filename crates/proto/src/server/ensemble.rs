@@ -18,6 +18,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::ConnectionId;
+use super::longer::{self, Longer};
 use super::window::{Seen, Window};
 use crate::Instant;
 use crate::connection::{Flight, Left};
@@ -60,6 +61,7 @@ struct Member {
     seen: Seen,
     /// What it saw in the present round of all.
     seen_with_all: Seen,
+    longer: Longer,
     /// The datagrams of its turns, by its weight.
     served: f64,
     weight: f64,
@@ -134,7 +136,9 @@ impl Ensemble {
         let window = Window::new(first.max(in_flight as f64), in_flight);
         let (seen, seen_with_all) = (Seen::NOTHING, Seen::NOTHING);
         let (served, weight, left, waits) = (self.served, 1.0, u64::MAX, false);
-        let member = Member { flight, window, seen, seen_with_all, served, weight, left, waits };
+        let longer = Longer::NOT;
+        let member =
+            Member { flight, window, seen, seen_with_all, longer, served, weight, left, waits };
         self.members.insert(id, member);
     }
 
@@ -152,12 +156,15 @@ impl Ensemble {
     pub(super) fn set(&mut self, id: ConnectionId, flight: Flight) {
         let Some(member) = self.members.get_mut(&id) else { return };
         let before = core::mem::replace(&mut member.flight, flight);
+        if flight.longer > before.longer {
+            member.longer = Longer::NOT;
+            self.on_longer(id, (flight.longer - before.longer).as_secs_f64());
+        }
         self.in_flight = self.in_flight - u64::from(before.in_flight) + u64::from(flight.in_flight);
         self.slices = self.slices - u64::from(before.slices) + u64::from(flight.slices);
-        let seen = news(&before, &flight);
-        if seen.fates() == 0 {
-            return;
-        }
+        let mut seen = news(&before, &flight);
+        let Some(member) = self.members.get_mut(&id).filter(|_| seen.fates() > 0) else { return };
+        seen.queue = member.longer.queue(seen.queue);
         if member.seen_with_all.fates() == 0 {
             self.heard.push(id);
         }
@@ -187,6 +194,16 @@ impl Ensemble {
         self.unweighed += seen.fates();
         if self.window.is_due(self.fates) {
             self.judge();
+        }
+    }
+
+    /// A member's path was found to be longer `by` this, in seconds.
+    fn on_longer(&mut self, id: ConnectionId, by: f64) {
+        let found = self.members.values().map(|member| member.flight.longer.as_secs_f64());
+        if longer::is_told(found, by) {
+            for (_, member) in self.members.iter_mut().filter(|(other, _)| **other != id) {
+                member.longer.on_told(by, member.flight.queue.unwrap_or(0.0));
+            }
         }
     }
 
@@ -398,7 +415,8 @@ mod tests {
     fn flight(in_flight: u32, acked: u64, lost: u64, queue_ms: u64) -> Flight {
         let queue = Some(queue_ms as f64 / 1e3);
         let (slices, rtt, min_rtt) = (in_flight, TRIP, TRIP);
-        Flight { in_flight, slices, acked, lost, rtt, min_rtt, queue, link_bps: 0 }
+        let longer = Duration::ZERO;
+        Flight { in_flight, slices, acked, lost, rtt, min_rtt, queue, longer, link_bps: 0 }
     }
 
     fn ids(count: usize) -> Vec<ConnectionId> {

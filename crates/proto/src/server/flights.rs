@@ -162,6 +162,7 @@ mod tests {
             rtt,
             min_rtt,
             queue: None,
+            longer: Duration::ZERO,
             link_bps: 0,
         })
     }

@@ -33,6 +33,7 @@ mod handshakes;
 mod late;
 mod line;
 mod lingering;
+mod longer;
 mod memory;
 mod old_traces;
 mod paths;
