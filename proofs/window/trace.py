@@ -88,8 +88,6 @@ def scenarios():
     yield Scenario("a queue as long as the path, fast", 64, 10_000.0, 0.02, 200).run(120)
     yield Scenario("a twelfth lost by the path", 20, 1_000.0, 0.05, own=0.08).run(80)
     yield Scenario("a quarter lost, which takes two trials", 60, 1_000.0, 0.05, own=0.25).run(80)
-    late = Scenario("a fifth lost, and a base that is too low by 0.9 ms", 60, 200.0, 0.25, own=0.2)
-    yield late.run(80, jitter=lambda n: 0.0009)
     yield Scenario("a path whose losses are known", 40, 1_000.0, 0.05, own=0.1, known=(40, 400)).run(40)
     late = Scenario("jitter of 4 ms with a spread", 20, 1_000.0, 0.05)
     yield late.run(60, jitter=lambda n: 0.004 * (n * 7 % 5) / 4, spread=lambda n: 0.001 * (n % 4))

@@ -57,10 +57,8 @@ const MAX_CUT: f64 = 0.7;
 const TRIAL_PART: f64 = 0.9;
 
 /// A mean queueing delay below this, in seconds, and half of the jitter is that of an empty queue, which
-/// drops nothing. By as much the clocks of two machines drift, a tenth per thousand, in the 10 s for which a
-/// minimum is kept; and by half of it own acks go before a datagram at 2 Mbit/s, where with half of this the
-/// losses of a path were taken for others'.
-const EMPTY: f64 = 0.001;
+/// drops nothing.
+const EMPTY: f64 = 0.000_5;
 
 /// A cut may be taken back for this many rounds: a late datagram is seldom later.
 const LATE_ROUNDS: u32 = 2;
