@@ -13,12 +13,15 @@
 //! The invariants: the datagrams in flight are the sum over the members; a connection that waits is a member,
 //! and waits once.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::ConnectionId;
-use super::longer::{self, Longer};
+use super::longer::{Longer, is_same};
 use super::window::{Seen, Window};
 use crate::Instant;
 use crate::connection::{Flight, Left};
@@ -61,6 +64,7 @@ struct Member {
     seen: Seen,
     /// What it saw in the present round of all.
     seen_with_all: Seen,
+    /// What others have found of the path.
     longer: Longer,
     /// The datagrams of its turns, by its weight.
     served: f64,
@@ -154,16 +158,15 @@ impl Ensemble {
 
     /// A member has this flight now.
     pub(super) fn set(&mut self, id: ConnectionId, flight: Flight) {
+        self.hear_of_longer(id, flight.longer);
         let Some(member) = self.members.get_mut(&id) else { return };
         let before = core::mem::replace(&mut member.flight, flight);
-        if flight.longer > before.longer {
-            member.longer = Longer::NOT;
-            self.on_longer(id, (flight.longer - before.longer).as_secs_f64());
-        }
         self.in_flight = self.in_flight - u64::from(before.in_flight) + u64::from(flight.in_flight);
         self.slices = self.slices - u64::from(before.slices) + u64::from(flight.slices);
         let mut seen = news(&before, &flight);
-        let Some(member) = self.members.get_mut(&id).filter(|_| seen.fates() > 0) else { return };
+        if seen.fates() == 0 {
+            return;
+        }
         seen.queue = member.longer.queue(seen.queue);
         if member.seen_with_all.fates() == 0 {
             self.heard.push(id);
@@ -197,12 +200,19 @@ impl Ensemble {
         }
     }
 
-    /// A member's path was found to be longer `by` this, in seconds.
-    fn on_longer(&mut self, id: ConnectionId, by: f64) {
-        let found = self.members.values().map(|member| member.flight.longer.as_secs_f64());
-        if longer::is_told(found, by) {
-            for (_, member) in self.members.iter_mut().filter(|(other, _)| **other != id) {
-                member.longer.on_told(by, member.flight.queue.unwrap_or(0.0));
+    /// A member's path has become longer by `found` in all. If that is more than before, and another has
+    /// found as much, the others are told.
+    fn hear_of_longer(&mut self, id: ConnectionId, found: Duration) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let by = found.saturating_sub(member.flight.longer).as_secs_f64();
+        if by == 0.0 {
+            return;
+        }
+        member.longer = Longer::NOT;
+        let mut others = self.members.iter().filter(|(other, _)| **other != id);
+        if others.any(|(_, other)| is_same(other.flight.longer.as_secs_f64(), by)) {
+            for (_, other) in self.members.iter_mut().filter(|(other, _)| **other != id) {
+                other.longer.on_told(by, other.flight.queue.unwrap_or(0.0));
             }
         }
     }
@@ -402,174 +412,4 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
 fn place(id: ConnectionId, member: &Member) -> (u64, ConnectionId) {
     ((member.served * 1024.0) as u64, id)
-}
-
-#[cfg(test)]
-mod tests {
-    use slotmap::SlotMap;
-
-    use super::*;
-
-    const TRIP: Duration = Duration::from_millis(50);
-
-    fn flight(in_flight: u32, acked: u64, lost: u64, queue_ms: u64) -> Flight {
-        let queue = Some(queue_ms as f64 / 1e3);
-        let (slices, rtt, min_rtt) = (in_flight, TRIP, TRIP);
-        let longer = Duration::ZERO;
-        Flight { in_flight, slices, acked, lost, rtt, min_rtt, queue, longer, link_bps: 0 }
-    }
-
-    fn ids(count: usize) -> Vec<ConnectionId> {
-        let mut slots = SlotMap::new();
-        (0..count).map(|n| ConnectionId::new(0, slots.insert(n))).collect()
-    }
-
-    /// Each has `left` bytes, and nothing in flight.
-    fn ensemble(ids: &[ConnectionId], bps: u64) -> Ensemble {
-        let mut ensemble = Ensemble::new();
-        for &id in ids {
-            ensemble.join(id, flight(0, 0, 0, 0), bps);
-        }
-        ensemble.check_invariants();
-        ensemble
-    }
-
-    /// Sends what may be sent until the window is full, and returns how many datagrams each has sent.
-    fn fill(ensemble: &mut Ensemble, ids: &[ConnectionId], left: &[u64]) -> Vec<u32> {
-        let mut sent = alloc::vec![0; ids.len()];
-        let wait = |ensemble: &mut Ensemble, n: usize| {
-            ensemble.wait(ids[n], Left { bytes: left[n], link_bps: None });
-        };
-        (0..ids.len()).for_each(|n| wait(ensemble, n));
-        let mut now = Instant::from_millis(1);
-        while let Some(at) = ensemble.poll_timeout() {
-            now = now.max(at);
-            let id = ensemble.begin_turn(now).unwrap();
-            let n = ids.iter().position(|&other| other == id).unwrap();
-            while ensemble.is_open_to(now, id) {
-                ensemble.on_sent(now, id, true);
-                sent[n] += 1;
-                if ensemble.turn.is_none_or(|(holder, _)| holder != id) {
-                    break;
-                }
-            }
-            wait(ensemble, n);
-            ensemble.check_invariants();
-        }
-        sent
-    }
-
-    #[test]
-    fn first_flights_do_not_add_up() {
-        let ids = ids(8);
-        // 20 datagrams of a train, and 104 that 20 Mbit/s send in a round trip.
-        let mut all = ensemble(&ids, 20_000_000);
-        let sent = fill(&mut all, &ids, &[1 << 20; 8]);
-        let sum = sent.iter().sum::<u32>();
-        assert!((110..=130).contains(&sum), "what one would send alone: {sent:?}");
-        assert!(sent.iter().all(|sent| (5..=31).contains(sent)), "each has its share: {sent:?}");
-    }
-
-    #[test]
-    fn who_has_less_left_is_served_more() {
-        let ids = ids(2);
-        let mut two = ensemble(&ids, 20_000_000);
-        let (mut sent, mut acked) = ([0; 2], [0; 2]);
-        for _ in 0..40 {
-            let more = fill(&mut two, &ids, &[1 << 20, 2 << 20]);
-            for n in 0..2 {
-                sent[n] += more[n];
-                acked[n] += u64::from(more[n]);
-                two.set(ids[n], flight(0, acked[n], 0, 8));
-            }
-            two.check_invariants();
-        }
-        let ratio = f64::from(sent[0]) / f64::from(sent[1]);
-        assert!((2.0..=3.1).contains(&ratio), "{sent:?}");
-    }
-
-    /// Of two one sees a queue that the other does not: it has a link of its own, or lies.
-    #[test]
-    fn a_queue_that_only_one_of_two_sees_shrinks_its_own_window_alone() {
-        let ids = ids(2);
-        let mut two = ensemble(&ids, 20_000_000);
-        let (before, mut acked) = (two.window.size(), [0; 2]);
-        for _ in 0..20 {
-            let more = fill(&mut two, &ids, &[1 << 20; 2]);
-            for n in 0..2 {
-                acked[n] += u64::from(more[n]);
-                two.set(ids[n], flight(0, acked[n], 0, 100 * n as u64));
-            }
-        }
-        assert!(two.window.size() >= before, "{} {before}", two.window.size());
-        let own = |n: usize| two.members[&ids[n]].window.size();
-        assert!(own(0) > 4.0 * own(1), "{} {}", own(0), own(1));
-    }
-
-    #[test]
-    fn who_leaves_in_its_turn_leaves_nothing_behind() {
-        let ids = ids(3);
-        let mut three = ensemble(&ids, 20_000_000);
-        let now = Instant::from_millis(1);
-        for &id in &ids {
-            three.wait(id, Left { bytes: 1, link_bps: None });
-        }
-        let first = three.begin_turn(now).unwrap();
-        three.on_sent(now, first, true);
-        three.leave(first);
-        three.check_invariants();
-        assert_ne!(three.begin_turn(now.max(three.paced_at)), None);
-        ids.iter().for_each(|&id| three.leave(id));
-        three.check_invariants();
-        assert!(three.is_empty() && three.in_flight == 0 && three.poll_timeout().is_none());
-    }
-
-    /// A false queue, or somebody else's, shrinks the windows to the least, and a game's packets fill those:
-    /// the block of a player behind a shared address never came.
-    #[test]
-    fn packets_leave_the_least_window_to_slices() {
-        let ids = ids(2);
-        let mut two = ensemble(&ids, 20_000_000);
-        fill(&mut two, &ids, &[1 << 20; 2]);
-        let mut acked = 0;
-        for _ in 0..20 {
-            acked += 200;
-            ids.iter().for_each(|&id| two.set(id, flight(30, acked, 0, 250)));
-        }
-        assert!(two.window.size() < 60.0, "{}", two.window.size());
-        ids.iter().for_each(|&id| two.set(id, Flight { slices: 0, ..flight(30, acked, 0, 250) }));
-        let sent = fill(&mut two, &ids, &[1 << 20; 2]);
-        assert!((4..=8).contains(&sent.iter().sum::<u32>()), "{sent:?}");
-    }
-
-    /// A connection that was alone fills its path: a second one does not double the datagrams in flight.
-    #[test]
-    fn a_newcomer_beside_one_that_is_settled_begins_with_its_share() {
-        let ids = ids(2);
-        let mut two = Ensemble::new();
-        two.join(ids[0], flight(90, 5_000, 0, 4), 20_000_000);
-        two.join(ids[1], flight(0, 0, 0, 0), 20_000_000);
-        two.check_invariants();
-        let before = two.window.size();
-        assert!(before < 140.0, "{before}");
-        two.window.on_short();
-        two.set(ids[0], flight(0, 5_090, 0, 0));
-        assert!(two.window.size() < 1.1 * before, "no slow start: {}", two.window.size());
-    }
-
-    /// What is acknowledged first in a round was sent in the one before, and says nothing of its queue.
-    #[test]
-    fn a_round_is_judged_by_its_second_half() {
-        let ids = ids(2);
-        let mut two = ensemble(&ids, 20_000_000);
-        let sent = fill(&mut two, &ids, &[1 << 20; 2]);
-        two.set(ids[0], flight(sent[0], 0, 0, 0));
-        two.judge();
-        let before = two.window.size();
-        let (first, second) = (u64::from(sent[0]), u64::from(sent[1]));
-        two.set(ids[0], flight(0, first, 0, 0));
-        two.set(ids[1], flight(sent[1] / 2, second / 2, 0, 60));
-        two.set(ids[1], flight(0, second, 0, 60));
-        assert!(two.window.has_met_queue() && two.window.size() < before, "{}", two.window.size());
-    }
 }

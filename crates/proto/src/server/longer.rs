@@ -1,42 +1,39 @@
-//! A path that has become longer, for the connections of one address: what two of them have found out the
-//! others need not.
+//! A path that has become longer, for the connections of one address: what two of them have found out, the
+//! others are told.
 //!
 //! A connection finds it out when it sends less and its delay stays (`law/windowed/others.rs` of the sender).
-//! Those that take turns in one window never send so much less: they saw a queue of the rest for good, and
-//! the window of all went to and fro between four datagrams and a fifth of the path. The others' delays are
-//! by clocks of their own, so what they are told is by how much. One alone may lie; and what a member is told
-//! is forgotten as soon as its delay is shorter.
+//! Connections that take turns in one window never send so much less. They saw a queue for good, those that
+//! had found it out saw none, and the window of all went to and fro between four datagrams and a fifth of the
+//! path. Each client has a clock of its own, so a member is told the difference, and not a delay. It takes
+//! two, for one may lie; and a member forgets what it was told when its delay becomes shorter.
 
-/// What two of a kind may differ by.
+/// The part of the difference that another must have found, and that a member must have as its queue.
 const SAME: f64 = 0.75;
 
-/// So many have to have found it out.
-const TOLD_BY: usize = 2;
-
-/// What of a member's delay is no queue, in seconds.
+/// The part of a member's delay that is the path and no queue, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Longer(f64);
 
 impl Longer {
     pub(super) const NOT: Self = Self(0.0);
 
-    /// The queueing delay of one that seems to have this one, in seconds.
+    /// The queueing delay of a member that seems to have this one, in seconds.
     pub(super) fn queue(&mut self, seen: f64) -> f64 {
         self.0 = self.0.min(seen);
         seen - self.0
     }
 
-    /// Others have found that the path is longer `by` this, in seconds, and this one has such a queue.
+    /// Two members have found that the path is longer `by` this, in seconds. This one has such a queue.
     pub(super) fn on_told(&mut self, by: f64, queue: f64) {
-        if queue >= SAME * by {
+        if is_same(queue, by) {
             self.0 = self.0.max(by.min(queue));
         }
     }
 }
 
-/// Whether enough of the members have found as much, by what each has found in all.
-pub(super) fn is_told(found: impl Iterator<Item = f64>, by: f64) -> bool {
-    found.filter(|&found| found >= SAME * by).take(TOLD_BY).count() == TOLD_BY
+/// Whether this is as much as one has found, or more.
+pub(super) fn is_same(found: f64, by: f64) -> bool {
+    found >= SAME * by
 }
 
 #[cfg(test)]
@@ -53,11 +50,5 @@ mod tests {
         assert_eq!(longer.queue(f64::INFINITY), f64::INFINITY, "nothing was heard");
         assert_eq!(longer.queue(0.02), 0.0);
         assert!((longer.queue(0.06) - 0.04).abs() < 1e-9, "the path was never longer than that");
-    }
-
-    #[test]
-    fn one_alone_tells_nobody() {
-        assert!(!is_told([0.0, 0.05, 0.0].into_iter(), 0.05));
-        assert!(is_told([0.04, 0.05, 0.0].into_iter(), 0.05));
     }
 }
