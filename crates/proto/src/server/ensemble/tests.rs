@@ -1,3 +1,6 @@
+//! What the ensemble of an address decides: windows, turns, losses, and what members tell each other of their
+//! path.
+
 use slotmap::SlotMap;
 
 use super::*;
