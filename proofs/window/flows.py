@@ -24,6 +24,10 @@ class Link:
         return f"{self.rate:g}/s, {self.trip * 1e3:g} ms{queue}"
 
 
+# `STANDING` of `windowed/mod.rs`, which counts eight rounds at most.
+STANDING = 0.1
+
+
 class Flows:
     """Flows on a link, and what became of what they sent."""
 
@@ -33,7 +37,8 @@ class Flows:
         self.under_way = [int(window.size) for window in self.windows]
         self.spreads = spreads or [0.0] * len(sizes)
         self.owed = [0.0] * len(sizes)
-        self.time = 0.0
+        self.time = self.clock = 0.0
+        self.seen = [[] for _ in sizes]
         self.acked, self.lost = [0] * len(sizes), [0] * len(sizes)
 
     def forget(self):
@@ -64,6 +69,7 @@ class Flows:
         lost = self.drops(max(waits - link.buffer, 0.0), victim)
         queue = min(waits, link.buffer) / link.rate
         self.time += link.trip + queue
+        self.clock += link.trip + queue
         for n, window in enumerate(self.windows):
             acked, gone = self.under_way[n] - lost[n], lost[n]
             self.acked[n] += acked
@@ -71,9 +77,16 @@ class Flows:
             runs = math.ceil(gone / self.runs)
             most = math.floor(window.size)
             window.on_sent(most, True)
-            seen = Seen(acked, gone, runs, queue + jitters[n], self.spreads[n])
+            standing = self.standing(n, queue + jitters[n])
+            seen = Seen(acked, gone, runs, queue + jitters[n], self.spreads[n], standing)
             window.judge(seen, link.trip, most)
             self.under_way[n] = most
+
+    def standing(self, n, queue):
+        """The least queue that a flow has seen lately, this one included."""
+        recent = [it for it in self.seen[n] if self.clock - it[0] < STANDING]
+        self.seen[n] = recent[-7:] + [(self.clock, queue)]
+        return min(it for _, it in self.seen[n])
 
     def use(self):
         """The part of the link that was used."""

@@ -21,11 +21,12 @@ MAX_TRIAL = 200.0
 class Seen:
     """`Seen`: what became of the datagrams of a round."""
 
-    __slots__ = ("acked", "lost", "runs", "queue", "spread")
+    __slots__ = ("acked", "lost", "runs", "queue", "standing", "spread")
 
-    def __init__(self, acked, lost=0, runs=0, queue=math.inf, spread=0.0):
+    def __init__(self, acked, lost=0, runs=0, queue=math.inf, spread=0.0, standing=None):
         self.acked, self.lost, self.runs = acked, lost, runs
         self.queue, self.spread = queue, spread
+        self.standing = queue if standing is None else standing
 
 
 class Losses:
@@ -248,9 +249,8 @@ class Window:
     def follow(self, seen, trip, aim):
         self.has_met_queue, self.growth = True, rules.MIN_GROWTH
         before = self.size
-        following, self.is_stale = rules.follow(
-            FLOATS, before, seen.queue, trip, aim, self.was_short
-        )
+        queue = min(seen.queue, max(seen.standing, aim))
+        following, self.is_stale = rules.follow(FLOATS, before, queue, trip, aim, self.was_short)
         # Delay alone asks for no less than a window can pace.
         following = max(following, min(rules.MIN_WINDOW, before))
         directions = {-1: "follows down", 0: "stays", 1: "follows up"}

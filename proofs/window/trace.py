@@ -44,7 +44,9 @@ class Scenario:
             self.judge(self.under_way - lost, lost, min(lost, 1 + lost // 4), queue, spread(n))
         return self
 
-    def judge(self, acked, lost, runs, queue, spread=0.0, is_short=True, spurious=0, mark=None):
+    def judge(
+        self, acked, lost, runs, queue, spread=0.0, is_short=True, spurious=0, mark=None, standing=None
+    ):
         """A round that sees this. Spurious losses and a mark are heard of in it."""
         window = self.window
         for _ in range(spurious):
@@ -55,11 +57,13 @@ class Scenario:
             self.did.add(window.did)
         most = math.floor(window.size) if is_short else max(self.under_way - 1, 1)
         window.on_sent(most, is_short)
-        window.judge(Seen(acked, lost, runs, queue, spread), self.trip, most)
+        seen = Seen(acked, lost, runs, queue, spread, standing)
+        window.judge(seen, self.trip, most)
         self.under_way = most
         self.did.add(window.did)
         self.story["rounds"].append({
-            "acked": acked, "lost": lost, "runs": runs, "queue": finite(queue), "spread": spread,
+            "acked": acked, "lost": lost, "runs": runs, "queue": finite(queue),
+            "standing": finite(seen.standing), "spread": spread,
             "trip": self.trip, "in_flight": most, "is_short": is_short, "spurious": spurious,
             "mark": mark and dict(zip(("part", "queue"), mark)), "then": state(window),
         })
@@ -110,6 +114,9 @@ def scenarios():
     tried.judge(40, 10, 10, 0.0).judge(40, 5, 5, 0.0)
     yield tried.judge(15, 1, 1, 0.006).judge(15, 4, 4, 0.006).run(20)
     yield Scenario("a fifth lost by a small window", 5, 1_000.0, 0.05, own=0.2).run(120)
+    passing = Scenario("a queue that does not stand", 40, 1_000.0, 0.05, in_flight=40).run(1)
+    passing.judge(40, 0, 0, 0.2, standing=0.0).judge(40, 0, 0, 0.2, standing=0.008)
+    yield passing.judge(40, 0, 0, 0.2, standing=0.05).judge(30, 0, 0, 0.2)
     few = Scenario("fewer than a window can pace", 5, 50.0, 0.05, in_flight=5).run(1)
     yield few.judge(2, 3, 3, 0.08).judge(1, 4, 4, 0.08).judge(2, 1, 1, 0.08).run(3)
 

@@ -12,13 +12,14 @@ use crate::belief::delivered::{Delivered, Proven};
 use crate::belief::known::{Known, Trust};
 use crate::belief::loss::LossEstimate;
 use crate::belief::samples::Sample;
+use crate::belief::way_back::WayBack;
 use crate::history::{History, PathId};
 use crate::law::recalled::Recalled;
 use crate::law::trains::Trains;
 use crate::law::{Blind, Link, Pacing};
 use crate::tuning::near::{NEAR, is_fast};
 use crate::tuning::rate_finder::{TRAIN_ABOVE, TRAINLESS_AFTER};
-use crate::tuning::{FIRST_RTT, FULL_PACKET, MAX_COUNTED_LOST, blind, flow};
+use crate::tuning::{ACK_DELAY, FIRST_RTT, FULL_PACKET, MAX_COUNTED_LOST, blind, flow};
 use crate::units::{Bytes, Rate, Span};
 use crate::urgency::Urgency;
 
@@ -43,6 +44,7 @@ pub struct Controller {
     loss: LossEstimate,
     pub(crate) pacing: Pacing,
     delivered: Delivered,
+    way_back: WayBack,
     /// The rate is from an earlier connection.
     pub(crate) recalled: Option<Recalled>,
     pub(crate) trains: Trains,
@@ -85,6 +87,7 @@ impl Controller {
             pacing: Pacing::new(floor, known.rate).at_least(known.is_least),
             delivered: Delivered::new(if is_own { known.proven } else { Proven::NOTHING }),
             recalled: (!is_own && known.rate.is_some()).then(recalled),
+            way_back: WayBack::new(),
             trains: Trains::new(),
             acked: 0,
             without_rate: 0,
@@ -261,6 +264,9 @@ impl Controller {
         let Self { bottleneck, pacing, .. } = self;
         let known = bottleneck.rate();
         let count = bottleneck.on_arrivals(arrivals, history, &self.loss, now, is_long);
+        if let Some((sent, queue)) = bottleneck.newest_queue().filter(|_| count > 0) {
+            self.way_back.on_report(now.into(), sent, queue);
+        }
         if bottleneck.is_disordered() {
             pacing.trust();
         }
@@ -287,6 +293,7 @@ impl Controller {
         }
         if let Some(longer) = pacing.poll_rise() {
             bottleneck.on_longer(longer);
+            self.way_back.on_longer(longer);
             self.longer += longer;
         }
         has_waited
@@ -313,6 +320,13 @@ impl Controller {
         let in_flight = f64::from(self.pacing.in_flight()) * self.packet;
         let queue = self.bottleneck.queueing_delay().unwrap_or(Span::ZERO);
         Span::from(now) + self.bottleneck.rate().map_or(Span::ZERO, |rate| queue + in_flight / rate)
+    }
+
+    /// Whether what was heard since this was last asked came later in the mean than at best, by more than an
+    /// ack may wait and one datagram follow another: the way back has a queue.
+    pub fn poll_queued_back(&mut self) -> bool {
+        let apart = self.bottleneck.rate().map_or(Span::ZERO, |rate| self.packet / rate);
+        self.way_back.poll_queue() > ACK_DELAY + apart
     }
 
     /// The smoothed round trip is this.

@@ -176,6 +176,12 @@ impl Bottleneck {
         Some((self.samples.least_delay()? - self.samples.base()?).max(Span::ZERO))
     }
 
+    /// When the newest datagram that arrived was sent, and the queueing delay that it met.
+    pub(crate) fn newest_queue(&self) -> Option<(Span, Span)> {
+        let sample = self.samples.newest(1).next()?;
+        Some((sample.sent, self.queue_of(sample)?.max(Span::ZERO)))
+    }
+
     /// The path has become longer, which is no queue.
     pub(crate) fn on_longer(&mut self, by: Span) {
         self.samples.on_longer(by);

@@ -13,3 +13,4 @@ pub(crate) mod samples;
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers of a test")]
 mod tests;
 mod upward;
+pub(crate) mod way_back;

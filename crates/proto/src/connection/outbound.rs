@@ -159,7 +159,7 @@ impl Outbound {
     }
 
     /// The pages of a tree that the next chunk needs, and with them how often acks are wanted.
-    pub(super) fn put_pages(&mut self, path: &Path, heard: Heard, draft: &mut Draft<'_, '_>) {
+    pub(super) fn put_pages(&mut self, path: &mut Path, heard: Heard, draft: &mut Draft<'_, '_>) {
         if !draft.may_send_slices() {
             return;
         }
@@ -169,7 +169,8 @@ impl Outbound {
             draft.add(Item::Page { block, place });
         }
         let in_flight = u64::from(draft.ledger().in_flight());
-        if let Some(wanted) = self.blocks.transfer.ack_frequency_due(&path.blocks, in_flight, heard)
+        let transfer = &mut self.blocks.transfer;
+        if let Some(wanted) = transfer.ack_frequency_due(&mut path.blocks, in_flight, heard)
             && draft.room() >= MIN_ROOM
         {
             let (datagrams, delay) = (wanted.datagrams, wanted.delay());

@@ -1,9 +1,10 @@
 //! How often a sender of blocks wants acks: the faster, the fewer for each datagram; the shorter the round
 //! trip, the sooner (STANDARD-1, 4.1).
 //!
-//! A way up that is too thin for the acks drops some of them, and the larger datagrams of others before: the
-//! requests of those who join, for which a full queue of small acks never has room. So where some of
-//! the peer's datagrams are missing, acks are thinned: they are for more datagrams, and wait for them.
+//! A way back that is too thin for the acks drops some of them, and the larger datagrams of others before:
+//! the requests of those who join, for which a full queue of small acks never has room. So where some of the
+//! peer's datagrams are missing, and the way back has a queue, acks are thinned: they are for more
+//! datagrams, and wait for them. Without a queue they get lost by chance, and fewer would tell less.
 
 use core::time::Duration;
 
@@ -23,21 +24,13 @@ const MAX_DELAY: Duration = Duration::from_millis(10);
 /// Datagrams in flight below which the receiver's own rule does: a join of a few slices needs no frame.
 const FEW_IN_FLIGHT: u64 = 32;
 
-/// Numbers of the peer's datagrams after which the missing ones are judged: a join of 256 KiB seldom has as
-/// many acks. And after which few of them are believed.
+/// Numbers of the peer's datagrams after which it is judged whether many are missing: a join of 256 KiB
+/// seldom has as many acks. And after which it is believed that few are.
 const COUNTED: u32 = 32;
 const BELIEVED: u32 = 128;
 
-/// Above the first share of them, in percent, acks are thinned by a step, above the second by three; at most
-/// the third is few.
-const MISSING_PERCENT: (u32, u32, u32) = (8, 25, 1);
-
-/// A step halves what they take of the way up. If after [`BELIEVED`]
-/// numbers half as many as before it are missing, and not twice as many, they get lost for another reason,
-/// and come as often as before the step. More than this percent beyond that is news.
-const HELPS: u64 = 2;
-const WORSE: u64 = 2;
-const NEWS: u8 = 4;
+/// More than this part of them, in percent, is many.
+const MISSING_PERCENT: u32 = 8;
 
 /// A thinned ack is for twice as many datagrams with each step, from these on, and waits so long for them at
 /// most.
@@ -101,19 +94,16 @@ pub(super) struct AckFrequency {
     /// By how many steps acks are thinned, and the peer's datagrams when that was judged.
     steps: u8,
     judged: (u32, u32),
-    /// The percent that were missing when they were thinned, and that are missing whatever is done.
-    before: u8,
-    usual: u8,
 }
 
 impl AckFrequency {
     pub(super) const fn new() -> Self {
-        let (asked, judged) = (Wanted::UNASKED, (0, 0));
-        Self { asked, is_lost: false, steps: 0, judged, before: 0, usual: 0 }
+        Self { asked: Wanted::UNASKED, is_lost: false, steps: 0, judged: (0, 0) }
     }
 
-    /// These datagrams of the peer have arrived. Where many are missing, fewer are wanted, if that helps.
-    pub(super) fn judge(&mut self, heard: Heard) {
+    /// These datagrams of the peer have arrived. Where many are missing, and the way back has a queue, fewer
+    /// are wanted; `is_queued` is asked once for each verdict.
+    pub(super) fn judge(&mut self, heard: Heard, is_queued: impl FnOnce() -> bool) {
         // They wrap with the counts.
         let low = |count: u64| u32::try_from(count & u64::from(u32::MAX)).unwrap_or_default();
         let (next, received) = (low(heard.next), low(heard.received));
@@ -122,27 +112,15 @@ impl AckFrequency {
             return;
         }
         let arrived = received.wrapping_sub(self.judged.1).min(numbers);
-        let missing = u64::from(numbers - arrived) * 100 / u64::from(numbers);
-        let (some, many, few) = MISSING_PERCENT;
-        let before = u64::from(self.before);
-        let is_worse = self.steps == 0 || missing > WORSE * before;
-        if numbers < BELIEVED && !is_worse {
+        let missing = u64::from(numbers - arrived) * 100;
+        let is_missing = missing > u64::from(MISSING_PERCENT) * u64::from(numbers);
+        if numbers < BELIEVED && !is_missing {
             return;
         }
-        let news = if self.usual > 0 { self.usual.saturating_add(NEWS) } else { 0 };
-        if missing > u64::from(some).max(news.into()) {
-            let percent = u8::try_from(missing).unwrap_or(u8::MAX);
-            if !is_worse && missing > before / HELPS {
-                (self.steps, self.usual) = (0, percent);
-            } else {
-                let more = if missing > many.into() { 3 } else { 1 };
-                (self.steps, self.before) = ((self.steps + more).min(MAX_STEPS), percent);
-            }
-        } else if numbers < BELIEVED {
-            return;
-        } else if missing <= u64::from(few) + u64::from(self.usual) {
-            self.steps = self.steps.saturating_sub(1);
-        }
+        self.steps = match is_queued() && is_missing {
+            true => (self.steps + 1).min(MAX_STEPS),
+            false => self.steps.saturating_sub(1),
+        };
         self.judged = (next, received);
     }
 
@@ -205,44 +183,42 @@ mod tests {
     }
 
     /// Of 32 datagrams of the peer so many are missing.
-    fn lose(frequency: &mut AckFrequency, heard: &mut Heard, missing: u64) {
+    fn lose(frequency: &mut AckFrequency, heard: &mut Heard, missing: u64, is_queued: bool) {
         (heard.next, heard.received) = (heard.next + 32, heard.received + 32 - missing);
-        frequency.judge(*heard);
+        frequency.judge(*heard, || is_queued);
     }
 
     #[test]
-    fn acks_are_thinned_where_they_get_lost() {
+    fn acks_are_thinned_where_they_get_lost_in_a_queue() {
         let (mut frequency, mut heard) = (AckFrequency::new(), Heard::default());
         let rtt = Some(Duration::from_millis(100));
         let asked =
             |frequency: &AckFrequency| frequency.due(8, rtt).map(|it| (it.datagrams, it.micros));
         for _ in 0..100 {
-            lose(&mut frequency, &mut heard, 2);
+            lose(&mut frequency, &mut heard, 2, true);
         }
         assert_eq!(asked(&frequency), None, "a link may lose some");
-        lose(&mut frequency, &mut heard, 3);
+        lose(&mut frequency, &mut heard, 3, true);
         // Four datagrams at 80 in a second.
         assert_eq!(asked(&frequency), Some((32, 50_000)));
-        lose(&mut frequency, &mut heard, 20);
+        for _ in 0..3 {
+            lose(&mut frequency, &mut heard, 20, true);
+        }
         assert_eq!(asked(&frequency), Some((64, 250_000)));
         for _ in 0..16 {
-            lose(&mut frequency, &mut heard, 0);
+            lose(&mut frequency, &mut heard, 0, true);
         }
         assert_eq!(asked(&frequency), None, "it goes back");
     }
 
     /// A way up that loses a third had acks four times a second, and a window of 4 MiB took twice as long.
     #[test]
-    fn acks_that_get_lost_anyway_come_as_often_as_before() {
+    fn acks_that_get_lost_by_chance_come_as_often_as_before() {
         let (mut frequency, mut heard) = (AckFrequency::new(), Heard::default());
-        let mut lose = |missing| {
-            (heard.next, heard.received) = (heard.next + 32, heard.received + 32 - missing);
-            frequency.judge(heard);
-            frequency.steps
-        };
-        let thinned = (0..200).filter(|round| lose([11, 9, 10][round % 3]) > 0);
-        assert!(thinned.count() <= 8, "and never again");
-        assert!(lose(20) > 0, "but if more get lost");
+        for round in 0..200 {
+            lose(&mut frequency, &mut heard, [11, 9, 10, 20][round % 4], false);
+            assert_eq!(frequency.steps, 0);
+        }
     }
 
     #[test]

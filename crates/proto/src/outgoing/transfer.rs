@@ -250,12 +250,13 @@ impl Transfer {
     /// the peer.
     pub(crate) fn ack_frequency_due(
         &mut self,
-        path: &BlocksPath,
+        path: &mut BlocksPath,
         in_flight: u64,
         heard: Heard,
     ) -> Option<Wanted> {
         self.sender.as_ref()?;
-        self.ack_frequency.judge(heard);
+        let is_queued = || path.state_mut().is_some_and(Controller::poll_queued_back);
+        self.ack_frequency.judge(heard, is_queued);
         self.ack_frequency.due(in_flight, path.rtt())
     }
 

@@ -234,6 +234,15 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         )],
     },
     Mechanism {
+        name: "thin-queued",
+        without: "acks that get lost by chance are thinned, too",
+        edits: &[edit(
+            FREQUENCY,
+            "        self.steps = match is_queued() && is_missing {",
+            "        self.steps = match (is_queued() || $off) && is_missing {",
+        )],
+    },
+    Mechanism {
         name: "silence-probes",
         without: "after a timeout slices go on as before",
         edits: &[edit(

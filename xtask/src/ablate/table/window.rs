@@ -130,8 +130,18 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a queue does not move the window toward the target",
         edits: &[edit(
             WINDOW,
-            "        let step = step.min(ADDED * (1.0 - seen.queue / target));",
-            "        let step = if $off { 0.0 } else { step.min(ADDED * (1.0 - seen.queue / target)) };",
+            "        let step = step.min(ADDED * (1.0 - queue / target));",
+            "        let step = if $off { 0.0 } else { step.min(ADDED * (1.0 - queue / target)) };",
+        )],
+    },
+    Mechanism {
+        name: "standing",
+        without: "a queue of one round makes the window smaller",
+        edits: &[edit(
+            WINDOW,
+            "        let queue = seen.queue.min(seen.standing.max(target));",
+            "        let standing = if $off { seen.queue } else { seen.standing };\n        \
+             let queue = seen.queue.min(standing.max(target));",
         )],
     },
     Mechanism {

@@ -17,9 +17,6 @@ use haulier_core::Instant;
 /// At most this share of what was sent is lost behind the bottleneck, as far as is known.
 const MAX_LOST: f64 = 0.3;
 
-/// The least growth of a round until the first queue, on paths so long that a sixteenth takes for ever.
-const NEW_GROWTH: f64 = 1.0 / 8.0;
-
 /// A queue at a rate that differs by less than this part from the last one was expected.
 const KNOWN: f64 = 0.2;
 
@@ -136,8 +133,7 @@ impl Windowed {
 
     /// What a queue is, and how fast the pace may grow, in the round that is judged now.
     pub(super) fn bound(&mut self, rests: bool) {
-        let least = if self.yielding.rests_until == Span::ZERO { NEW_GROWTH } else { 0.0 };
-        let grown = (self.objective.max_grown / self.round()).max(least);
+        let grown = self.objective.max_grown / self.round();
         let queue = self.objective.max_queue.max(MAX_DATAGRAMS / self.passes());
         self.window.bound(queue, if rests { 0.0 } else { grown });
     }

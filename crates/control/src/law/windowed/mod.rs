@@ -57,6 +57,9 @@ const MAX_TRIP: f64 = 1.5;
 const LAST_ROUNDS: usize = 2;
 const ROUNDS: usize = 8;
 
+/// A queue that is empty within this time is not standing: CoDel's interval (RFC 8289).
+const STANDING: Span = Span::from_millis(100);
+
 const SECOND: Span = Span::from_secs(1);
 
 /// The least and the longest queueing delay of a round, in seconds, and of how many datagrams.
@@ -350,6 +353,7 @@ impl Windowed {
             return self.end_overrun(packet);
         }
         (self.seen.queue, self.seen.spread) = self.lately(now);
+        self.seen.standing = self.standing(now);
         let seen = core::mem::replace(&mut self.seen, Seen::NOTHING);
         let rests = self.yielding.poll_rest(now);
         let is_full = self.window.was_short() && !self.window.is_tried() && !rests;
@@ -400,6 +404,12 @@ impl Windowed {
         }
         (delays.least, (delays.longest - delays.least).max(0.0))
     }
+
+    /// The least queueing delay of the rounds within [`STANDING`].
+    fn standing(&self, now: Span) -> f64 {
+        let recent = self.rounds.iter().take_while(|(at, _)| now - *at < STANDING);
+        recent.fold(f64::INFINITY, |least, (_, round)| least.min(round.least))
+    }
 }
 
 #[cfg(test)]
@@ -419,6 +429,25 @@ mod tests {
         assert_eq!(lately(100, 0.001, 60), 0.001);
         assert_eq!(lately(200, 0.034, 1), 0.001, "the round before counts, too");
         assert_eq!(lately(300, 0.034, 60), 0.034, "sixty are a queue");
+    }
+
+    /// Over 15 ms of jitter in order, or where the rate falls for a moment, the window shrank for nothing: 4
+    /// MiB took three times as long.
+    #[test]
+    fn a_queue_is_standing_that_was_there_for_all_of_a_tenth_of_a_second() {
+        let rate = Rate::from_kbps(10_000);
+        let pace = Pace::new(rate);
+        let mut law = Windowed::new(pace, rate, Span::from_millis(60), (0, 0), Bytes(1_228.0));
+        let mut standing = |ms: u16, least: f64| {
+            law.delays = Delays { least, longest: least, count: 60 };
+            law.lately(Span::from_millis(ms));
+            law.standing(Span::from_millis(ms))
+        };
+        assert_eq!(standing(100, 0.001), 0.001);
+        assert_eq!(standing(150, 0.020), 0.001);
+        assert_eq!(standing(199, 0.030), 0.001);
+        assert_eq!(standing(201, 0.030), 0.020);
+        assert_eq!(standing(400, 0.030), 0.030);
     }
 
     /// A round ends at the first arrival of an ack. Where acks before it were lost it names the datagrams of

@@ -52,7 +52,10 @@ const MAX_PACE: f64 = 1.0 / 4.0;
 const NEAR_FULL: f64 = 0.8;
 
 /// The cut for an excess is to what got through, but not below this part of the window (CUBIC's); a trial is
-/// made with this part of that, so that it is surely less than the path holds.
+/// made with this part of that, so that it is surely less than the path holds. With all of it, or 0.95, 4
+/// MiB over random links are within a twentieth of the better TCP on 2 to 9 % more of them, but a queue of
+/// two or three datagrams that overflows is taken for the path's own losses, 19 to 44 % of all
+/// (`proofs/window`, `search-losses`).
 const MAX_CUT: f64 = 0.7;
 const TRIAL_PART: f64 = 0.9;
 
@@ -112,15 +115,23 @@ pub(super) struct Seen {
     pub(super) lost: u64,
     /// Runs of losses one after the other.
     pub(super) runs: u64,
-    /// The least queueing delay in seconds; infinite if none was reported.
+    /// The least queueing delay in seconds, and that of the rounds of the last 100 ms; infinite if none was
+    /// reported.
     pub(super) queue: f64,
+    pub(super) standing: f64,
     /// How much delays differ, in seconds.
     pub(super) spread: f64,
 }
 
 impl Seen {
-    pub(super) const NOTHING: Self =
-        Self { acked: 0, lost: 0, runs: 0, queue: f64::INFINITY, spread: 0.0 };
+    pub(super) const NOTHING: Self = Self {
+        acked: 0,
+        lost: 0,
+        runs: 0,
+        queue: f64::INFINITY,
+        standing: f64::INFINITY,
+        spread: 0.0,
+    };
 }
 
 /// A smaller window that shows whose losses are.
@@ -521,13 +532,15 @@ impl Window {
         self.learned
     }
 
-    /// The window that leads the queue to the target.
+    /// The window that leads the queue to the target. Of a queue that is too long only what is standing makes
+    /// it smaller: it may be jitter, or a rate that is back soon.
     fn follow(&mut self, seen: &Seen, trip: f64, target: f64) -> f64 {
         (self.has_met_queue, self.has_yielded, self.growth) = (true, true, MIN_GROWTH);
-        self.is_stale = seen.queue > 2.0 * target;
+        let queue = seen.queue.min(seen.standing.max(target));
+        self.is_stale = queue > 2.0 * target;
         let gain = if self.is_stale { 1.0 } else { GAIN };
-        let step = gain * (target - seen.queue) / (trip + seen.queue) * self.size;
-        let step = step.min(ADDED * (1.0 - seen.queue / target));
+        let step = gain * (target - queue) / (trip + queue) * self.size;
+        let step = step.min(ADDED * (1.0 - queue / target));
         let next = if step > 0.0 && !self.was_short { self.size } else { self.size + step };
         // Delay alone asks for no less than a window can pace.
         next.max(MIN_WINDOW.min(self.size))

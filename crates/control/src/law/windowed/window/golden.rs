@@ -42,6 +42,7 @@ fn play(window: &mut Window, round: &Value) {
         lost: count(round, "lost"),
         runs: count(round, "runs"),
         queue: number(round, "queue"),
+        standing: number(round, "standing"),
         spread: number(round, "spread"),
     };
     window.judge(&seen, number(round, "trip"), in_flight);
