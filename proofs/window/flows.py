@@ -24,8 +24,8 @@ class Link:
         return f"{self.rate:g}/s, {self.trip * 1e3:g} ms{queue}"
 
 
-# `STANDING` of `windowed/mod.rs`, a time and rounds, of eight at most.
-STANDING = (0.1, 4)
+# `STANDING` of `windowed/mod.rs`, which counts eight rounds at most.
+STANDING = 0.1
 
 
 class Flows:
@@ -84,10 +84,9 @@ class Flows:
 
     def standing(self, n, queue):
         """The least queue that a flow has seen lately, this one included."""
-        self.seen[n] = self.seen[n][-7:] + [(self.clock, queue)]
-        last = len(self.seen[n]) - STANDING[1]
-        recent = enumerate(self.seen[n])
-        return min(it for at, (time, it) in recent if at >= last or self.clock - time < STANDING[0])
+        recent = [it for it in self.seen[n] if self.clock - it[0] < STANDING]
+        self.seen[n] = recent[-7:] + [(self.clock, queue)]
+        return min(it for _, it in self.seen[n])
 
     def use(self):
         """The part of the link that was used."""

@@ -115,7 +115,7 @@ pub(super) struct Seen {
     pub(super) lost: u64,
     /// Runs of losses one after the other.
     pub(super) runs: u64,
-    /// The least queueing delay in seconds, and that of the last rounds, too; infinite if none was
+    /// The least queueing delay in seconds, and that of the rounds of the last 100 ms; infinite if none was
     /// reported.
     pub(super) queue: f64,
     pub(super) standing: f64,
