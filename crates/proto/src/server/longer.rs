@@ -1,11 +1,11 @@
-//! A path that has become longer, for the connections of one address: what two of them have found out, the
-//! others are told.
+//! A path that has become longer, for the connections of one address: what two of them have found out holds
+//! for the others, too.
 //!
 //! A connection finds it out when it sends less and its delay stays (`law/windowed/others.rs` of the sender).
-//! Connections that take turns in one window never send so much less. They saw a queue for good, those that
-//! had found it out saw none, and the window of all went to and fro between four datagrams and a fifth of the
-//! path. Each client has a clock of its own, so a member is told the difference, and not a delay. It takes
-//! two, for one may lie; and a member forgets what it was told when its delay becomes shorter.
+//! Connections that take turns in one window never send that much less. They saw a queue that did not end,
+//! those that had found it out saw none, and the window of all went to and fro between four datagrams and a
+//! fifth of the path. Each client has a clock of its own, so a member is given the difference, and not a
+//! delay. It takes two, for one may lie; and a member forgets it when its delay becomes shorter.
 
 /// The part of the difference that another must have found, and that a member must have as its queue.
 const SAME: f64 = 0.75;

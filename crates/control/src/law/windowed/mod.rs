@@ -452,6 +452,22 @@ mod tests {
         assert_eq!(standing(400, 0.030), 0.030);
     }
 
+    #[test]
+    fn a_round_with_a_queue_that_does_not_stand_leaves_the_window() {
+        let (rate, packet) = (Rate::from_kbps(10_000), Bytes(1_228.0));
+        let mut law = Windowed::new(Pace::new(rate), rate, Span::from_millis(60), (60, 60), packet);
+        let mut round = |ms: u16, least: f64| {
+            law.delays = Delays { least, longest: least, count: 60 };
+            law.seen.acked = 60;
+            law.end_round(Span::from_millis(ms), packet);
+            law.window.size()
+        };
+        round(100, 0.0);
+        let before = round(150, 0.0);
+        assert!(round(195, 0.05) >= before);
+        assert!(round(300, 0.05) < before, "it stands");
+    }
+
     /// A round ends at the first arrival of an ack. Where acks before it were lost it names the datagrams of
     /// several: with all of them, in the time up to the first, a link of a datagram a millisecond was taken
     /// for twice as fast.

@@ -115,9 +115,9 @@ pub(super) struct Seen {
     pub(super) lost: u64,
     /// Runs of losses one after the other.
     pub(super) runs: u64,
-    /// The least queueing delay in seconds, and that of the rounds of the last 100 ms; infinite if none was
-    /// reported.
+    /// The least queueing delay in seconds; infinite if none was reported.
     pub(super) queue: f64,
+    /// The least of all rounds within the last 100 ms.
     pub(super) standing: f64,
     /// How much delays differ, in seconds.
     pub(super) spread: f64,
