@@ -215,7 +215,7 @@ impl Connection {
         // Larger slices wait while only small datagrams go: pings find out whether the path still takes
         // them.
         let fit =
-            self.path.max_datagram_bytes() as usize <= MAX_DATAGRAM_BYTES || !self.is_ack_overdue();
+            self.path.max_datagram_bytes() as usize <= MAX_DATAGRAM_BYTES || !self.is_doubted();
         fit && self.may_send_more_slices()
     }
 
@@ -230,9 +230,13 @@ impl Connection {
                 || ledger.has_slice_room() && is_heard())
     }
 
-    /// Whether an ack is so long overdue that only datagrams go that every path carries.
-    pub(super) fn is_ack_overdue(&self) -> bool {
-        let lateness = self.outbound.transfer().lateness();
-        self.recovery.is_ack_overdue(self.life.now(), &self.path, lateness)
+    /// Whether an ack is so long overdue that only datagrams go that every path carries. The slices after a
+    /// probe timeout are as large as before: they are few, and a small ping goes with them. While they
+    /// waited, only pings searched for the end of a run of losses, for up to five seconds.
+    pub(super) fn is_doubted(&self) -> bool {
+        let transfer = self.outbound.transfer();
+        let is_probing = || transfer.sender().is_some_and(Sender::is_probing);
+        self.recovery.is_ack_overdue(self.life.now(), &self.path, transfer.lateness())
+            && !is_probing()
     }
 }

@@ -206,7 +206,7 @@ impl Connection {
     /// is long overdue: these show whether smaller ones still arrive where larger ones no longer do [H-5.6b].
     fn room(&self) -> usize {
         let room = self.path.room();
-        let is_small = self.signals.is_ping_due() || self.is_ack_overdue();
+        let is_small = self.signals.is_ping_due() || self.is_doubted();
         if is_small { room.min(MAX_DATAGRAM_BYTES) } else { room }
     }
 }

@@ -146,6 +146,36 @@ fn a_path_that_shrinks_is_a_black_hole_and_the_connection_goes_on() {
     }
 }
 
+/// All that is in flight may be lost in one run. On a path of larger datagrams only pings went after that,
+/// one after each timeout, and most were in the same run: 4 MiB took twice as long. The slices
+/// after a timeout find its end sooner, as large as they are.
+#[test]
+fn the_end_of_a_run_of_losses_is_found_by_large_slices() {
+    let mean = haulier_sim::Probability::ratio(25, 1_000);
+    let mut took: Vec<u64> = (SEED..SEED + 9)
+        .map(|seed| {
+            let loss = haulier_sim::Loss::Bursts { mean, length: 12 };
+            let link = LinkConfig { loss, ..LinkConfig::new(10_000_000, Duration::from_millis(3)) };
+            let link = link.with_mtu(1500).with_queue(28 << 10);
+            let block = Block::new(1, Rng::new(seed).bytes(4 << 20));
+            let script = Script::default().sending(block, 1);
+            let mut line = Line::new(&link, [1472; 2], seed, &script);
+            let is_done = |line: &Line| !line.world.host(line.client).app.received.is_empty();
+            (1..)
+                .map(|n| n * 100)
+                .find(|&at| {
+                    line.world.run_to(ms(at));
+                    is_done(&line)
+                })
+                .expect("a block")
+        })
+        .collect();
+    took.sort_unstable();
+    println!("{took:?} ms");
+    // The bytes alone take 3.5 s; with pings alone half took 7.9 and more.
+    assert!(took[4] <= 5_500, "{took:?}");
+}
+
 /// After a black hole the size is probed again, once a minute has passed.
 #[test]
 fn a_path_that_heals_is_found_again() {
