@@ -16,6 +16,8 @@ RECENT = 256.0
 ENDED = 0.4
 TRIAL_LOST = 6.0
 MAX_TRIAL = 200.0
+KNOWN = 8
+SINGLE = 2.0
 
 
 class Seen:
@@ -95,6 +97,7 @@ class Window:
         self.trial = None
         self.spreads = [math.inf] * rules.ROUNDS
         self.learned = math.inf
+        self.known, self.cuts = 0.0, 0
         self.began_with = self.most = in_flight
         self.was_short, self.is_stale = False, True
         self.did = "begun"
@@ -131,7 +134,7 @@ class Window:
         self.size = rules.clamped(FLOATS, max(self.size, trial["size"]))
         self.full, self.has_met_queue, self.growth = 0.0, trial["had_met_queue"], trial["growth"]
         self.losses.begin()
-        self.trial = None
+        self.trial, self.cuts = None, 0
         self.did = "undone"
 
     def judge(self, seen, trip, in_flight):
@@ -177,7 +180,7 @@ class Window:
             longest = seen.queue + seen.spread - jitter
             if longest > max(rules.MIN_QUEUE, rules.MIN_QUEUE_DATAGRAMS * each):
                 self.max_queue = rules.OF_FULL * longest
-            is_plain = seen.queue >= rules.NO_QUEUE * (wanted + jitter / 2.0)
+            is_plain = seen.queue >= rules.NO_QUEUE * (wanted + jitter / 2.0) or self.is_known_full(used)
             self.did = "cut" if is_plain else "cut for a trial"
             return self.cut(excess, seen, trip, min(aim, self.max_queue), is_plain)
         return self.follow(seen, trip, aim) if queued else self.grow(seen)
@@ -214,6 +217,7 @@ class Window:
         self.trial = None
         if not is_lossy:
             self.losses.begin()
+            self.known, self.cuts = trial["size"], KNOWN
             self.did = "the queue was full"
             return trial["passed"]
         if trial["met"][0] > (rules.EMPTY + self.least_spread() / 2.0) * trial["met"][1]:
@@ -226,10 +230,15 @@ class Window:
             self.did = "tries again"
             return min(self.size, float(self.most)) / 2.0
         self.losses.learn()
-        self.growth = rules.MIN_GROWTH
+        self.growth, self.cuts = rules.MIN_GROWTH, 0
         self.learned = max(trial["size"], self.size)
         self.did = "learns"
         return self.learned
+
+    def is_known_full(self, used):
+        is_known = self.cuts > 0 and used >= rules.NEAR_FULL * self.known and self.losses.run() < SINGLE
+        self.cuts -= is_known
+        return is_known
 
     def has_outgrown(self):
         return self.size > rules.OUTGROWN * self.learned and self.losses.usual() > MAX_EXCESS

@@ -270,31 +270,28 @@ impl Sender {
         self.chunks.rescan_margins();
     }
 
-    /// Acts on a deadline that has passed. Returns whether what is in flight was given up.
+    /// Acts on a deadline that has passed.
     pub(crate) fn handle_timeout(
         &mut self,
         path: &mut Controller,
         now: Instant,
         ledger: &mut Ledger,
-    ) -> bool {
+    ) {
         self.on_call(path, now);
         if self.fails_at().is_some_and(|at| at <= now) {
             self.silence.on_failed();
         }
-        if self.timeout_at(path).is_none_or(|at| at > now) {
-            return false;
+        if self.timeout_at(path).is_some_and(|at| at <= now) {
+            if self.awaits_uplink() && ledger.in_flight() == 0 {
+                // All was answered, and it is not the peer that is silent.
+                return self.silence.begin(now);
+            }
+            path.on_given_up(ledger.give_up(path.from()));
+            self.chunks.on_given_up();
+            self.silence.on_timeout(now);
+            self.chunks.rescan_margins();
+            self.note_in_flight(path, ledger);
         }
-        if self.awaits_uplink() && ledger.in_flight() == 0 {
-            // All was answered, and it is not the peer that is silent.
-            self.silence.begin(now);
-            return false;
-        }
-        path.on_given_up(ledger.give_up(path.from()));
-        self.chunks.on_given_up();
-        self.silence.on_timeout(now);
-        self.chunks.rescan_margins();
-        self.note_in_flight(path, ledger);
-        true
     }
 
     /// The fate of the next datagram is settled.

@@ -231,8 +231,8 @@ impl Connection {
     }
 
     /// Whether an ack is so long overdue that only datagrams go that every path carries. The slices after a
-    /// probe timeout are as large as before: they are few, and a small ping goes with them. While they
-    /// waited, only pings searched for the end of a run of losses, for up to five seconds.
+    /// probe timeout are as large as before, for they are few, and pings go beside them. While they waited,
+    /// only pings searched for the end of a run of losses, for up to five seconds.
     pub(super) fn is_doubted(&self) -> bool {
         let transfer = self.outbound.transfer();
         let is_probing = || transfer.sender().is_some_and(Sender::is_probing);

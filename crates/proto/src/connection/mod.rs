@@ -90,7 +90,6 @@ use crate::fragment::FragmentPool;
 use crate::incoming::IncomingBlocks;
 use crate::time::earliest;
 use crate::transit::UDP_IPV4_BYTES;
-use crate::wire::MAX_DATAGRAM_BYTES;
 use crate::wire::{EndParameters, WireId};
 use crate::{Ecn, FourTuple, Instant, Sequence};
 use agreement::Agreement;
@@ -277,11 +276,7 @@ impl Connection {
         }
         self.settle_fates();
         let (path, transfer) = (&mut self.path, self.outbound.transfer_mut());
-        let is_given_up = self.recovery.on_timeout_of_blocks(now, path, transfer);
-        if is_given_up && path.max_datagram_bytes() as usize > MAX_DATAGRAM_BYTES {
-            // Slices probe, and this shows whether only smaller datagrams still arrive [H-5.6b].
-            self.signals.ping();
-        }
+        self.recovery.on_timeout_of_blocks(now, path, transfer);
         if let Some(blocks) = self.inbound.blocks_mut() {
             blocks.handle_timeout(now);
         }

@@ -146,16 +146,16 @@ impl Recovery {
         self.ledger.item(datagram, n)
     }
 
-    /// The timeouts of the sender of blocks. Returns whether it has given up what is in flight.
-    #[must_use]
+    /// The timeouts of the sender of blocks, which may give up what is in flight.
     pub(super) fn on_timeout_of_blocks(
         &mut self,
         now: Instant,
         path: &mut Path,
         transfer: &mut Transfer,
-    ) -> bool {
-        let on = transfer.sender_on(&mut path.blocks);
-        on.is_some_and(|(sender, state)| sender.handle_timeout(state, now, &mut self.ledger))
+    ) {
+        if let Some((sender, state)) = transfer.sender_on(&mut path.blocks) {
+            sender.handle_timeout(state, now, &mut self.ledger);
+        }
     }
 
     /// Whether a probe is due, where one may be sent. It counts as sent.

@@ -176,6 +176,23 @@ fn the_end_of_a_run_of_losses_is_found_by_large_slices() {
     assert!(took[4] <= 5_500, "{took:?}");
 }
 
+/// [H-5.6b] Nothing but slices is on the way, and all are too large: pings go beside those that probe.
+#[test]
+fn a_black_hole_is_found_soon_by_a_block_alone() {
+    for seed in SEED..SEED + 5 {
+        let mtu = Mtu::from(1500).then(ms(2_000), 1280);
+        let block = Block::new(1, Rng::new(seed).bytes(8_000_000));
+        let script = Script::default().sending(block, 1);
+        let mut line = Line::new(&link().with_mtu(mtu), [1472; 2], seed, &script);
+        let found = (2_000..9_000).step_by(20).find(|&at| {
+            line.world.run_to(ms(at));
+            line.stats()[0].black_holes == 1
+        });
+        println!("{found:?} ms");
+        assert!(found.is_some_and(|at| at <= 2_500), "{found:?}");
+    }
+}
+
 /// After a black hole the size is probed again, once a minute has passed.
 #[test]
 fn a_path_that_heals_is_found_again() {

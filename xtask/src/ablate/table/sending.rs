@@ -5,6 +5,7 @@ use crate::copy::edit;
 
 const ALLOWANCE: &str = "crates/control/src/law/allowance.rs";
 const CHOICE: &str = "crates/proto/src/bulk/choice.rs";
+const COMPOSE: &str = "crates/proto/src/connection/compose.rs";
 const CONTROLLER: &str = "crates/control/src/controller.rs";
 const FREQUENCY: &str = "crates/proto/src/outgoing/ack_frequency.rs";
 const GATE: &str = "crates/control/src/pacer/mod.rs";
@@ -240,6 +241,15 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
             FREQUENCY,
             "        self.steps = match is_queued() && is_missing {",
             "        self.steps = match (is_queued() || $off) && is_missing {",
+        )],
+    },
+    Mechanism {
+        name: "large-probes",
+        without: "slices of more than 1200 bytes wait for pings while an ack is overdue",
+        edits: &[edit(
+            COMPOSE,
+            "            && !is_probing()",
+            "            && (!is_probing() || $off)",
         )],
     },
     Mechanism {

@@ -201,6 +201,15 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         )],
     },
     Mechanism {
+        name: "known-full",
+        without: "a window that was found to overflow is tried again at each excess",
+        edits: &[edit(
+            WINDOW,
+            "        let is_known = cuts > 0 &&",
+            "        let is_known = cuts > 0 && !$off &&",
+        )],
+    },
+    Mechanism {
         name: "late-undoes",
         without: "what was late, and not lost, does not undo a cut",
         edits: &[edit(

@@ -59,7 +59,7 @@ impl Losses {
     }
 
     /// The mean length of a run.
-    fn run(&self) -> f64 {
+    pub(super) fn run(&self) -> f64 {
         (self.runs.0 / self.runs.1).max(1.0)
     }
 

@@ -101,6 +101,30 @@ fn losses_that_go_on_are_borne() {
     }
 }
 
+/// Behind a queue of some packets losses are all that shows it, and with a trial for each excess nine tenths
+/// of the link were used for half of the time. But two flows behind eight packets need trials now and then,
+/// and so does a radio whose runs of losses ended in one.
+#[test]
+fn a_window_that_was_found_to_overflow_is_seldom_tried_again() {
+    let is_tried = |sizes: &[f64], of_run: u64| {
+        let mut window = Window::new(40.0, 1, Losses::new(0.0, 0.0));
+        let mut round = |size: f64, lost: u64| {
+            window.set_size(size);
+            let empty = Seen { queue: 0.0, standing: 0.0, ..Seen::NOTHING };
+            window.on_sent(40, true);
+            window.judge(&Seen { acked: 40 - lost, lost, runs: lost / of_run, ..empty }, 0.05, 40);
+            window.is_tried()
+        };
+        round(40.0, 0);
+        assert!(round(40.0, 12), "whose losses are these?");
+        assert!((0..9).any(|_| !round(25.0, 0)), "they ended: a queue was full");
+        sizes.iter().position(|&size| !round(size, 0) && round(size, 12))
+    };
+    assert_eq!(is_tried(&[40.0; 20], 1), Some(8));
+    assert_eq!(is_tried(&[40.0, 20.0], 1), Some(1), "half of that has to be tried, too");
+    assert_eq!(is_tried(&[40.0], 4), Some(0), "runs are no queue's");
+}
+
 #[test]
 fn a_cut_for_what_was_late_is_undone() {
     let mut path = Path::new(40.0, f64::INFINITY, 0.0);
