@@ -424,6 +424,7 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::tests::Log;
     use crate::pacer::Pacer;
 
     const ID: PathId = PathId::FIRST;
@@ -526,6 +527,25 @@ mod tests {
         late.ack(0..=3);
         late.ack(7..=7);
         assert!(!late.path.has_share());
+    }
+
+    /// Acks were thinned where they got lost by chance, and not where they filled a thin way back.
+    #[test]
+    fn the_way_back_has_a_queue_if_news_is_late_and_its_datagram_was_not() {
+        let mut line = Line::new(Some(Rate::from_kbps(10_000)), 60);
+        let log = Log::of(60, 60, Instant::from_millis);
+        // Of datagram `n`, which was sent at `n` ms: it arrived, and is heard of, so much later.
+        let mut is_queued = |numbers: core::ops::Range<u64>, arrives_ms: u64, heard_ms: u64| {
+            for number in numbers {
+                let at = u32::try_from(1_000 * (number + arrives_ms)).unwrap();
+                let now = Instant::from_millis(number + heard_ms);
+                line.path.on_arrivals(now, [(number, at)].into_iter(), &log);
+            }
+            line.path.poll_queued_back()
+        };
+        assert!(!is_queued(0..20, 25, 50));
+        assert!(is_queued(20..40, 25, 80));
+        assert!(!is_queued(40..60, 55, 80), "they waited on the way there");
     }
 
     /// What was on another path, or before this one was measured, changes nothing.

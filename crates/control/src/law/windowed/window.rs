@@ -167,7 +167,7 @@ struct Cut {
     rounds: u32,
 }
 
-/// A window that a trial has found to overflow a queue, and for how many cuts that is believed.
+/// A window that a trial has found to overflow a queue, and the number of cuts for which that is believed.
 #[derive(Clone, Copy, Debug)]
 struct Full {
     size: f64,
@@ -461,7 +461,7 @@ impl Window {
         }
     }
 
-    /// Whether a trial has shown that so many datagrams overflow a queue.
+    /// Whether a trial has shown that this number of datagrams in flight overflows a queue.
     fn is_known_full(&mut self, used: f64) -> bool {
         let Full { size, cuts } = self.known;
         let is_known = cuts > 0 && used >= NEAR_FULL * size && self.losses.run() < SINGLE;
