@@ -534,7 +534,7 @@ mod tests {
     fn the_way_back_has_a_queue_if_news_is_late_and_its_datagram_was_not() {
         let mut line = Line::new(Some(Rate::from_kbps(10_000)), 60);
         let log = Log::of(60, 60, Instant::from_millis);
-        // Of datagram `n`, which was sent at `n` ms: it arrived, and is heard of, so much later.
+        // Datagram `n` was sent at `n` ms. It arrives, and is heard of, these times after that.
         let mut is_queued = |numbers: core::ops::Range<u64>, arrives_ms: u64, heard_ms: u64| {
             for number in numbers {
                 let at = u32::try_from(1_000 * (number + arrives_ms)).unwrap();

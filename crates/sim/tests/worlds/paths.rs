@@ -147,8 +147,8 @@ fn a_path_that_shrinks_is_a_black_hole_and_the_connection_goes_on() {
 }
 
 /// All that is in flight may be lost in one run. On a path of larger datagrams only pings went after that,
-/// one after each timeout, and most were in the same run: 4 MiB took twice as long. The slices
-/// after a timeout find its end sooner, as large as they are.
+/// one after each timeout, and most were in the same run: 4 MiB took twice as long. The slices after a
+/// timeout find its end sooner, as large as they are.
 #[test]
 fn the_end_of_a_run_of_losses_is_found_by_large_slices() {
     let mean = haulier_sim::Probability::ratio(25, 1_000);

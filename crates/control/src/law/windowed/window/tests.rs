@@ -101,28 +101,60 @@ fn losses_that_go_on_are_borne() {
     }
 }
 
+/// A round of 40 datagrams without a queue, by a window of this size. Returns whether it is tried then.
+fn empty_round(window: &mut Window, size: f64, lost: u64, runs: u64) -> bool {
+    window.set_size(size);
+    window.on_sent(40, true);
+    let empty = Seen { queue: 0.0, standing: 0.0, ..Seen::NOTHING };
+    window.judge(&Seen { acked: 40 - lost, lost, runs, ..empty }, 0.05, 40);
+    window.is_tried()
+}
+
+/// A window of which a trial has shown that 40 datagrams overflow a queue, which drops them in runs of this
+/// length.
+fn overflowing(of_run: u64) -> Window {
+    let mut window = Window::new(40.0, 1, Losses::new(0.0, 0.0));
+    empty_round(&mut window, 40.0, 0, 0);
+    assert!(empty_round(&mut window, 40.0, 12, 12 / of_run), "whose losses are these?");
+    assert!((0..9).any(|_| !empty_round(&mut window, 25.0, 0, 0)), "they ended: a queue was full");
+    window
+}
+
 /// Behind a queue of some packets losses are all that shows it, and with a trial for each excess nine tenths
-/// of the link were used for half of the time. But two flows behind eight packets need trials now and then,
-/// and so does a radio whose runs of losses ended in one.
+/// of the link were used for half of the time. A radio whose run of losses ended in a trial needs another.
 #[test]
 fn a_window_that_was_found_to_overflow_is_seldom_tried_again() {
-    let is_tried = |sizes: &[f64], of_run: u64| {
-        let mut window = Window::new(40.0, 1, Losses::new(0.0, 0.0));
-        let mut round = |size: f64, lost: u64| {
-            window.set_size(size);
-            let empty = Seen { queue: 0.0, standing: 0.0, ..Seen::NOTHING };
-            window.on_sent(40, true);
-            window.judge(&Seen { acked: 40 - lost, lost, runs: lost / of_run, ..empty }, 0.05, 40);
-            window.is_tried()
-        };
-        round(40.0, 0);
-        assert!(round(40.0, 12), "whose losses are these?");
-        assert!((0..9).any(|_| !round(25.0, 0)), "they ended: a queue was full");
-        sizes.iter().position(|&size| !round(size, 0) && round(size, 12))
+    let tried_at = |sizes: &[f64], of_run: u64| {
+        let mut window = overflowing(of_run);
+        sizes.iter().position(|&size| {
+            empty_round(&mut window, size, 0, 0);
+            empty_round(&mut window, size, 12, 12 / of_run)
+        })
     };
-    assert_eq!(is_tried(&[40.0; 20], 1), Some(8));
-    assert_eq!(is_tried(&[40.0, 20.0], 1), Some(1), "half of that has to be tried, too");
-    assert_eq!(is_tried(&[40.0], 4), Some(0), "runs are no queue's");
+    assert_eq!(tried_at(&[40.0; 20], 1), Some(8));
+    assert_eq!(tried_at(&[40.0, 20.0], 1), Some(1), "half of that has to be tried, too");
+    assert_eq!(tried_at(&[40.0], 4), Some(0), "runs are no queue's");
+}
+
+#[test]
+fn what_a_trial_has_shown_ends_with_what_speaks_against_it() {
+    let mut late = overflowing(1);
+    empty_round(&mut late, 40.0, 0, 0);
+    assert!(!empty_round(&mut late, 40.0, 12, 12), "it is full again");
+    (0..12).for_each(|_| late.on_spurious());
+    empty_round(&mut late, 40.0, 0, 0);
+    assert!(empty_round(&mut late, 40.0, 12, 12), "those were late, and not lost");
+    let mut own = overflowing(1);
+    empty_round(&mut own, 20.0, 0, 0);
+    assert!((0..40).any(|_| !empty_round(&mut own, 20.0, 12, 12)), "these are the path's own");
+    assert!(
+        (0..9).any(|_| empty_round(&mut own, 40.0, 36, 36)),
+        "and what is more has to be tried"
+    );
+    let mut scaled = overflowing(1);
+    scaled.scale(0.5);
+    empty_round(&mut scaled, 20.0, 0, 0);
+    assert!(!empty_round(&mut scaled, 20.0, 12, 12), "as many bytes are as many as before");
 }
 
 #[test]
