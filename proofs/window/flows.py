@@ -10,6 +10,7 @@ import itertools
 import math
 
 from law import Seen, Window
+from rules import FLOATS, target
 
 
 class Link:
@@ -27,6 +28,11 @@ class Link:
 # `STANDING` of `windowed/mod.rs`, which counts eight rounds at most.
 STANDING = 0.1
 
+# `ROUNDS`, `VARIES` and `NO_SMALLER` of `windowed/passed.rs`.
+ROUNDS = 8
+VARIES = 0.7
+NO_SMALLER = 0.9
+
 
 class Flows:
     """Flows on a link, and what became of what they sent."""
@@ -39,6 +45,7 @@ class Flows:
         self.owed = [0.0] * len(sizes)
         self.time = self.clock = 0.0
         self.seen = [[] for _ in sizes]
+        self.rates = [[] for _ in sizes]
         self.acked, self.lost = [0] * len(sizes), [0] * len(sizes)
 
     def forget(self):
@@ -78,7 +85,8 @@ class Flows:
             most = math.floor(window.size)
             window.on_sent(most, True)
             standing = self.standing(n, queue + jitters[n])
-            seen = Seen(acked, gone, runs, queue + jitters[n], self.spreads[n], standing)
+            peak = self.peak(n, acked / (link.trip + queue), queue + jitters[n])
+            seen = Seen(acked, gone, runs, queue + jitters[n], self.spreads[n], standing, peak)
             window.judge(seen, link.trip, most)
             self.under_way[n] = most
 
@@ -87,6 +95,21 @@ class Flows:
         recent = [it for it in self.seen[n] if self.clock - it[0] < STANDING]
         self.seen[n] = recent[-7:] + [(self.clock, queue)]
         return min(it for _, it in self.seen[n])
+
+    def peak(self, n, rate, queue):
+        """What passed of a flow in a round trip when most did, if the path's rate seems to vary."""
+        window, trip = self.windows[n], self.link.trip
+        if window.trial is None:
+            is_queued = queue >= target(FLOATS, (trip + queue) / window.size)
+            self.rates[n] = self.rates[n][1 - ROUNDS :] + [(rate, window.size, is_queued)]
+        if len(self.rates[n]) < ROUNDS or not window.has_met_queue:
+            return 0.0
+        most, size = max(it[:2] for it in self.rates[n])
+        varies = any(
+            is_queued and it < VARIES * most and of >= NO_SMALLER * size
+            for it, of, is_queued in self.rates[n]
+        )
+        return most * trip if varies else 0.0
 
     def use(self):
         """The part of the link that was used."""

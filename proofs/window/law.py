@@ -23,11 +23,13 @@ SINGLE = 2.0
 class Seen:
     """`Seen`: what became of the datagrams of a round."""
 
-    __slots__ = ("acked", "lost", "runs", "queue", "standing", "spread")
+    __slots__ = ("acked", "lost", "runs", "queue", "standing", "spread", "peak")
 
-    def __init__(self, acked, lost=0, runs=0, queue=math.inf, spread=0.0, standing=None):
+    def __init__(
+        self, acked, lost=0, runs=0, queue=math.inf, spread=0.0, standing=None, peak=0.0
+    ):
         self.acked, self.lost, self.runs = acked, lost, runs
-        self.queue, self.spread = queue, spread
+        self.queue, self.spread, self.peak = queue, spread, peak
         self.standing = queue if standing is None else standing
 
 
@@ -260,8 +262,9 @@ class Window:
         before = self.size
         queue = min(seen.queue, max(seen.standing, aim))
         following, self.is_stale = rules.follow(FLOATS, before, queue, trip, aim, self.was_short)
-        # Delay alone asks for no less than a window can pace.
-        following = max(following, min(rules.MIN_WINDOW, before))
+        # Delay alone asks for no less than a window can pace, nor than what passes soon.
+        least = max(rules.MIN_WINDOW, rules.OVER * seen.peak)
+        following = max(following, min(least, before))
         directions = {-1: "follows down", 0: "stays", 1: "follows up"}
         self.did = directions[(following > before) - (following < before)]
         if self.is_stale:
@@ -275,7 +278,8 @@ class Window:
             return self.size
         before, near = self.size, rules.NEAR_FULL * self.full
         following, self.growth = rules.grow(
-            FLOATS, before, self.growth, self.full, seen.acked, self.has_met_queue
+            FLOATS, before, self.growth, self.full, seen.acked, self.has_met_queue,
+            rules.OVER * seen.peak,
         )
         is_near = near <= before < self.full or following == near
         self.did = "grows near the full one" if is_near else "grows"

@@ -81,10 +81,11 @@ def follow(of, size, queue, trip, aim, is_short, added=ADDED):
     return of.where(of.both(step > 0.0, not_(is_short)), size, size + step), is_stale
 
 
-def grow(of, size, growth, full, acked, has_met_queue):
-    """`Window::grow` where datagrams had to wait: the next window, and the next growth."""
+def grow(of, size, growth, full, acked, has_met_queue, least=0.0):
+    """`Window::grow` where datagrams had to wait: the next window, and the next growth. It grows to `least`
+    at once."""
     most = of.where(has_met_queue, MAX_GROWTH, FIRST_GROWTH)
-    after = size + growth * acked
+    after = of.max(size + growth * acked, least)
     near = NEAR_FULL * full
     stops = of.both(size < near, near < after)
     is_near = of.both(near <= size, size < full)

@@ -45,7 +45,8 @@ class Scenario:
         return self
 
     def judge(
-        self, acked, lost, runs, queue, spread=0.0, is_short=True, spurious=0, mark=None, standing=None
+        self, acked, lost, runs, queue, spread=0.0, is_short=True, spurious=0, mark=None, standing=None,
+        peak=0.0,
     ):
         """A round that sees this. Spurious losses and a mark are heard of in it."""
         window = self.window
@@ -57,13 +58,13 @@ class Scenario:
             self.did.add(window.did)
         most = math.floor(window.size) if is_short else max(self.under_way - 1, 1)
         window.on_sent(most, is_short)
-        seen = Seen(acked, lost, runs, queue, spread, standing)
+        seen = Seen(acked, lost, runs, queue, spread, standing, peak)
         window.judge(seen, self.trip, most)
         self.under_way = most
         self.did.add(window.did)
         self.story["rounds"].append({
             "acked": acked, "lost": lost, "runs": runs, "queue": finite(queue),
-            "standing": finite(seen.standing), "spread": spread,
+            "standing": finite(seen.standing), "spread": spread, "peak": peak,
             "trip": self.trip, "in_flight": most, "is_short": is_short, "spurious": spurious,
             "mark": mark and dict(zip(("part", "queue"), mark)), "then": state(window),
         })
@@ -117,6 +118,10 @@ def scenarios():
     passing = Scenario("a queue that does not stand", 40, 1_000.0, 0.05, in_flight=40).run(1)
     passing.judge(40, 0, 0, 0.2, standing=0.0).judge(40, 0, 0, 0.2, standing=0.008)
     yield passing.judge(40, 0, 0, 0.2, standing=0.05).judge(30, 0, 0, 0.2)
+    varying = Scenario("a rate that varies", 40, 1_000.0, 0.05, in_flight=40).run(1)
+    varying.judge(40, 0, 0, 0.2, peak=20.0).judge(20, 0, 0, 0.2, peak=20.0).judge(20, 0, 0, 0.0, peak=40.0)
+    varying.judge(40, 20, 20, 0.2, peak=60.0).judge(40, 0, 0, 0.0, peak=60.0).judge(40, 0, 0, 0.0, peak=60.0)
+    yield varying.judge(50, 0, 0, 0.0)
     few = Scenario("fewer than a window can pace", 5, 50.0, 0.05, in_flight=5).run(1)
     yield few.judge(2, 3, 3, 0.08).judge(1, 4, 4, 0.08).judge(2, 1, 1, 0.08).run(3)
 

@@ -5,6 +5,7 @@ use crate::copy::edit;
 
 const LOSSES: &str = "crates/control/src/law/windowed/losses.rs";
 const OTHERS: &str = "crates/control/src/law/windowed/others.rs";
+const TRIALS: &str = "crates/control/src/law/windowed/window/trials.rs";
 const WINDOW: &str = "crates/control/src/law/windowed/window.rs";
 const WINDOWED: &str = "crates/control/src/law/windowed/mod.rs";
 
@@ -49,7 +50,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "outgrown",
         without: "losses that were usual for a small window are so for a large one",
         edits: &[edit(
-            WINDOW,
+            TRIALS,
             "        is_larger && self.max_growth",
             "        !$off && is_larger && self.max_growth",
         )],
@@ -145,6 +146,15 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         )],
     },
     Mechanism {
+        name: "varies",
+        without: "where the rate varies a window is as small as elsewhere",
+        edits: &[edit(
+            WINDOWED,
+            "self.passed.varying().filter(|_| is_known)",
+            "self.passed.varying().filter(|_| is_known && !$off)",
+        )],
+    },
+    Mechanism {
         name: "short-queue",
         without: "where a queue overflowed the target is as elsewhere",
         edits: &[edit(
@@ -185,7 +195,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "trials",
         without: "each excess of losses is the sender's own doing",
         edits: &[edit(
-            WINDOW,
+            TRIALS,
             "        self.trial = (!is_plain).then_some(trial);",
             "        let is_plain = is_plain || $off;\n        \
              self.trial = (!is_plain).then_some(trial);",
@@ -195,7 +205,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "second-trial",
         without: "heavy losses are believed after one trial",
         edits: &[edit(
-            WINDOW,
+            TRIALS,
             "        if trial.excess > HEAVY && trial.tries < TRIES {",
             "        if trial.excess > HEAVY && trial.tries < TRIES && !$off {",
         )],
@@ -204,7 +214,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "known-full",
         without: "a window that was found to overflow is tried again at each excess",
         edits: &[edit(
-            WINDOW,
+            TRIALS,
             "        let is_known = cuts > 0 &&",
             "        let is_known = cuts > 0 && !$off &&",
         )],
@@ -213,7 +223,7 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "late-undoes",
         without: "what was late, and not lost, does not undo a cut",
         edits: &[edit(
-            WINDOW,
+            TRIALS,
             "        self.losses.on_spurious();\n",
             "        if $off {\n            return;\n        }\n        self.losses.on_spurious();\n",
         )],

@@ -145,6 +145,11 @@ impl Others {
         self.drains.poll(now) && self.drain.is_none()
     }
 
+    /// Whether the last drain has not emptied the queue.
+    pub(super) const fn is_suspected(&self) -> bool {
+        self.failed > 0
+    }
+
     pub(super) fn begin_drain(&mut self, trip: f64) {
         let queue = (self.delay + MARGIN) * f64::from(1 << self.failed.min(2));
         let part = (trip / (trip + queue)).max(MIN_PART);

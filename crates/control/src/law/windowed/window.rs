@@ -1,9 +1,10 @@
 //! The window: how many datagrams may be in flight.
 //!
 //! In each round it follows the queueing delay toward a [`target`]. When more is lost than usual, it becomes
-//! what got through, and a trial shows whose the losses are ([`Losses`]). Without a queue it grows by a part
-//! of what was acknowledged, which doubles from round to round, but carefully near the window that
-//! overflowed.
+//! what got through, and a trial shows whose the losses are ([`trials`], [`Losses`]). Without a queue it
+//! grows by a part of what was acknowledged, which doubles from round to round, but carefully near the window
+//! that overflowed. Where the path's rate varies, neither a queue nor the growth makes it less than what
+//! passed in a round trip when most did.
 //!
 //! A round ends when as many datagrams have a fate as were in flight at its beginning. The invariant: the
 //! window is never below [`MIN_SPARSE`], nor above [`MAX_WINDOW`].
@@ -12,10 +13,13 @@
 mod golden;
 #[cfg(test)]
 mod tests;
+mod trials;
 
 use libm::sqrt;
 
-use super::losses::{Losses, MAX_EXCESS};
+use trials::{Cut, Overflow, TRIAL_PART, Trial};
+
+use super::losses::Losses;
 use super::sparse::Sparse;
 
 /// The queue at which a flow neither grows nor yields, in seconds: this and the larger of two. The first is
@@ -51,37 +55,6 @@ const MAX_PACE: f64 = 1.0 / 4.0;
 /// It grows at [`MIN_GROWTH`] from this part of a window that overflowed.
 const NEAR_FULL: f64 = 0.8;
 
-/// The cut for an excess is to what got through, but not below this part of the window (CUBIC's); a trial is
-/// made with this part of that, so that it is surely less than the path holds. With all of it, or 0.95, 4
-/// MiB over random links are within a twentieth of the better TCP on 2 to 9 % more of them, but a queue of
-/// two or three datagrams that overflows is taken for the path's own losses, 19 to 44 % of all
-/// (`proofs/window`, `search-losses`).
-const MAX_CUT: f64 = 0.7;
-const TRIAL_PART: f64 = 0.9;
-
-/// A mean queueing delay below this, in seconds, and half of the jitter is that of an empty queue, which
-/// drops nothing.
-const EMPTY: f64 = 0.000_5;
-
-/// A cut may be taken back for this many rounds: a late datagram is seldom later.
-const LATE_ROUNDS: u32 = 2;
-
-/// A trial that has shown a full queue speaks for this number of excesses after it, if the window is no
-/// smaller and losses come one by one, in runs of less than two: so a queue drops what is paced. With a trial
-/// for each, a link behind 8 KiB was used at nine tenths for half of the time; with none for good, 0.9697 of
-/// a Wi-Fi link is used in the lab's test (0.97). Runs are a radio's, and what ended in the trial was one.
-const KNOWN: u32 = 8;
-const SINGLE: f64 = 2.0;
-
-/// An excess above this is believed after [`TRIES`] trials, each at half of the window of the one before.
-const HEAVY: f64 = 0.15;
-const TRIES: u32 = 2;
-
-/// Losses that were found to be the path's own are tried again by a window that is this many times as large:
-/// a flow that has a fiftieth of a link changes nothing by yielding, and one that has half of it does. One of
-/// fifty flows found them with four datagrams, kept to that, and took most of the link on four of ten seeds.
-const OUTGROWN: f64 = 2.0;
-
 /// The part of an overflowing queue that may stand afterwards, and by which part of itself it grows again in
 /// a second: by rounds, short paths would overflow several times a second. It was seen if it was longer than
 /// this, in seconds and in datagrams.
@@ -94,7 +67,9 @@ const MIN_QUEUE_DATAGRAMS: f64 = 2.0;
 const ROUNDS: usize = 8;
 const MAX_JITTER: f64 = 0.1;
 
-/// How much more may be in flight than gets through, losses of the path's own not counted, up to a share.
+/// How much more may be in flight than gets through, losses of the path's own not counted, up to a share;
+/// and how much of what passed when most did, where rates vary. With all of that, or a tenth more, a recorded
+/// link is used by a part in a hundred less; with twice as much, BBR's gain, its queues are twice as long.
 const OVER: f64 = 1.25;
 const MAX_USUAL: f64 = 0.3;
 
@@ -128,6 +103,8 @@ pub(super) struct Seen {
     pub(super) standing: f64,
     /// How much delays differ, in seconds.
     pub(super) spread: f64,
+    /// Datagrams that passed in a round trip when most did, if the path's rate varies; or nothing.
+    pub(super) peak: f64,
 }
 
 impl Seen {
@@ -138,40 +115,8 @@ impl Seen {
         queue: f64::INFINITY,
         standing: f64::INFINITY,
         spread: 0.0,
+        peak: 0.0,
     };
-}
-
-/// A smaller window that shows whose losses are.
-#[derive(Clone, Copy, Debug)]
-struct Trial {
-    /// The window before, and what got through of it.
-    size: f64,
-    passed: f64,
-    excess: f64,
-    tries: u32,
-    /// The queueing delays that losses since have met, in seconds, and how many these are.
-    met: (f64, f64),
-}
-
-/// A window that was cut because of losses: what it was, and for how long that may be taken back.
-#[derive(Clone, Copy, Debug)]
-struct Cut {
-    size: f64,
-    max_queue: f64,
-    had_met_queue: bool,
-    growth: f64,
-    /// Those losses, and what of them was not lost, but late.
-    lost: f64,
-    spurious: f64,
-    /// Rounds since, that no trial was of.
-    rounds: u32,
-}
-
-/// A window that a trial has found to overflow a queue, and the number of cuts for which that is believed.
-#[derive(Clone, Copy, Debug)]
-struct Overflow {
-    size: f64,
-    cuts: u32,
 }
 
 /// The window, in datagrams, and the round that is under way.
@@ -233,7 +178,7 @@ impl Window {
             sparse: Sparse::NEW,
             least: MIN_SPARSE,
             learned: f64::INFINITY,
-            overflow: Overflow { size: 0.0, cuts: 0 },
+            overflow: Overflow::NONE,
         }
     }
 
@@ -295,11 +240,8 @@ impl Window {
     /// Datagrams have another size: as much is so many times as many.
     pub(super) fn scale(&mut self, times: f64) {
         self.set_size(times * self.size);
-        (self.full, self.learned) = (times * self.full, times * self.learned);
-        self.overflow.size *= times;
-        self.trial =
-            self.trial.map(|it| Trial { size: times * it.size, passed: times * it.passed, ..it });
-        self.cut = self.cut.map(|it| Cut { size: times * it.size, ..it });
+        self.full *= times;
+        self.scale_trials(times);
     }
 
     /// The path holds this many datagrams, unless a queue was met.
@@ -358,22 +300,6 @@ impl Window {
         self.is_stale = true;
     }
 
-    /// A datagram that was taken for lost has arrived. Where the window was cut for such, it is what it was.
-    pub(super) fn on_spurious(&mut self) {
-        self.losses.on_spurious();
-        let Some(cut) = &mut self.cut else { return };
-        cut.spurious += 1.0;
-        if 2.0 * cut.spurious < cut.lost {
-            return;
-        }
-        let Cut { size, max_queue, had_met_queue, growth, .. } = *cut;
-        self.set_size(self.size.max(size));
-        (self.full, self.has_met_queue, self.growth) = (0.0, had_met_queue, growth);
-        self.max_queue = self.max_queue.max(max_queue);
-        self.losses.begin();
-        (self.trial, self.cut, self.overflow.cuts) = (None, None, 0);
-    }
-
     /// Whether a round is over in which this number of datagrams had a fate.
     pub(super) const fn is_due(&self, fates: u64) -> bool {
         fates > 0 && fates >= self.began_with
@@ -408,11 +334,7 @@ impl Window {
             return self.begin_round(in_flight);
         }
         let is_stale = core::mem::take(&mut self.is_stale);
-        let is_trial = self.trial.is_some();
-        if let Some(cut) = self.cut.as_mut().filter(|_| !is_trial) {
-            cut.rounds += 1;
-        }
-        self.cut = self.cut.filter(|cut| cut.rounds <= LATE_ROUNDS);
+        self.age_cut();
         if !is_stale && seen.queue.is_finite() && seen.acked > 0 {
             let next = self.next(seen, trip);
             let passed = seen.acked as f64 / (1.0 - self.losses.usual().min(MAX_USUAL));
@@ -453,37 +375,14 @@ impl Window {
                 let is_plain =
                     seen.queue >= NO_QUEUE * (wanted + jitter / 2.0) || self.is_known_full(used);
                 let size = self.cut(excess, seen, trip, target.min(self.max_queue), is_plain);
-                self.cut = self.cut.map(|cut| Cut { max_queue, ..cut });
+                if let Some(cut) = &mut self.cut {
+                    cut.max_queue = max_queue;
+                }
                 size
             }
             (None, None) if is_queued => self.follow(seen, trip, target),
             (None, None) => self.grow(seen),
         }
-    }
-
-    /// Whether a trial has shown that this number of datagrams in flight overflows a queue.
-    fn is_known_full(&mut self, used: f64) -> bool {
-        let Overflow { size, cuts } = self.overflow;
-        let is_known = cuts > 0 && used >= NEAR_FULL * size && self.losses.run() < SINGLE;
-        self.overflow.cuts -= u32::from(is_known);
-        is_known
-    }
-
-    /// Whether it has become much larger than it was when its losses were found to be the path's own. Not
-    /// beside a game, where growth is bounded and each queue makes it smaller.
-    fn has_outgrown(&self) -> bool {
-        let is_larger = self.size > OUTGROWN * self.learned;
-        is_larger && self.max_growth.is_none() && self.losses.usual() > MAX_EXCESS
-    }
-
-    /// A trial of losses that are usual, at half of the window.
-    fn try_once_more(&mut self) -> f64 {
-        let (used, excess) = (self.size.min(self.most as f64), self.losses.usual());
-        let passed = used * (1.0 - excess);
-        self.trial = Some(Trial { size: used, passed, excess, tries: TRIES, met: (0.0, 0.0) });
-        self.losses = Losses::new(0.0, 0.0);
-        (self.is_stale, self.growth, self.learned) = (true, MIN_GROWTH, f64::INFINITY);
-        used / 2.0
     }
 
     /// The minimum spread of delays in the last rounds: in one of them the queue did not change.
@@ -497,68 +396,6 @@ impl Window {
         self.spreads.iter().copied().fold(MAX_JITTER, f64::min)
     }
 
-    /// More is lost than usual: the window becomes what got through. With a queue it is plain whose losses
-    /// these are; without one a trial shows it.
-    fn cut(&mut self, excess: f64, seen: &Seen, trip: f64, target: f64, is_plain: bool) -> f64 {
-        let used = self.size.min(self.most as f64);
-        let share = seen.lost as f64 / (seen.acked + seen.lost) as f64 - self.losses.usual();
-        // A window that doubles has overflowed with what was in flight a round before.
-        let began = if self.has_met_queue { used } else { self.began_with as f64 + 1.0 };
-        let filled = used.min(began) * (1.0 - share);
-        let passed = (used * (1.0 - excess)).min(filled.max(MAX_CUT * used));
-        let passed = passed * (trip + target.min(seen.queue)) / (trip + seen.queue);
-        let trial = Trial { size: used, passed, excess, tries: 1, met: (0.0, 0.0) };
-        self.cut = Some(Cut {
-            size: used,
-            max_queue: self.max_queue,
-            had_met_queue: self.has_met_queue,
-            growth: self.growth,
-            lost: self.losses.recent_lost(),
-            spurious: 0.0,
-            rounds: 0,
-        });
-        self.trial = (!is_plain).then_some(trial);
-        (self.has_met_queue, self.growth) = (true, MIN_GROWTH);
-        (self.is_stale, self.full) = (true, used);
-        self.losses.begin();
-        self.has_yielded |= is_plain;
-        if is_plain { passed } else { TRIAL_PART * passed }
-    }
-
-    /// The window in a trial, or after it. A queue is there if it has a target.
-    fn go_on(&mut self, mut trial: Trial, seen: &Seen, trip: f64, queued: Option<f64>) -> f64 {
-        let lost = seen.lost as f64;
-        trial.met = (trial.met.0 + lost * seen.queue, trial.met.1 + lost);
-        self.trial = Some(trial);
-        let Some(is_lossy) = self.losses.goes_on(trial.excess) else {
-            return match queued {
-                Some(target) => self.follow(seen, trip, target).min(self.size),
-                None => self.size,
-            };
-        };
-        self.trial = None;
-        if !is_lossy {
-            self.losses.begin();
-            self.has_yielded = true;
-            self.overflow = Overflow { size: trial.size, cuts: KNOWN };
-            return trial.passed;
-        }
-        if trial.met.0 > (EMPTY + self.least_spread() / 2.0) * trial.met.1 {
-            // Others fill the queue.
-            return self.cut(trial.excess, seen, trip, seen.queue, false);
-        }
-        if trial.excess > HEAVY && trial.tries < TRIES {
-            self.trial = Some(Trial { tries: trial.tries + 1, met: (0.0, 0.0), ..trial });
-            self.is_stale = true;
-            self.losses.begin();
-            return self.size.min(self.most as f64) / 2.0;
-        }
-        self.losses.learn();
-        (self.growth, self.overflow.cuts) = (MIN_GROWTH, 0);
-        self.learned = trial.size.max(self.size);
-        self.learned
-    }
-
     /// The window that leads the queue to the target. Of a queue that is too long only what is standing makes
     /// it smaller: it may be jitter, or a rate that is back soon.
     fn follow(&mut self, seen: &Seen, trip: f64, target: f64) -> f64 {
@@ -569,8 +406,8 @@ impl Window {
         let step = gain * (target - queue) / (trip + queue) * self.size;
         let step = step.min(ADDED * (1.0 - queue / target));
         let next = if step > 0.0 && !self.was_short { self.size } else { self.size + step };
-        // Delay alone asks for no less than a window can pace.
-        next.max(MIN_WINDOW.min(self.size))
+        // Delay alone asks for no less than a window can pace, nor than what passes soon.
+        next.max(MIN_WINDOW.max(OVER * seen.peak).min(self.size))
     }
 
     /// The window after a round without a queue.
@@ -583,7 +420,7 @@ impl Window {
         }
         let most = if self.has_met_queue { MAX_GROWTH } else { FIRST_GROWTH };
         let most = self.max_growth.unwrap_or(most);
-        let next = self.size + growth * seen.acked as f64;
+        let next = (self.size + growth * seen.acked as f64).max(OVER * seen.peak);
         let near = NEAR_FULL * self.full;
         if self.size < near && near < next {
             self.growth = MIN_GROWTH;

@@ -44,6 +44,7 @@ fn play(window: &mut Window, round: &Value) {
         queue: number(round, "queue"),
         standing: number(round, "standing"),
         spread: number(round, "spread"),
+        peak: number(round, "peak"),
     };
     window.judge(&seen, number(round, "trip"), in_flight);
 }

@@ -29,7 +29,7 @@ impl Path {
             runs: lost,
             queue,
             standing: queue,
-            spread: 0.0,
+            ..Seen::NOTHING
         };
         self.lost += lost;
         self.window.on_sent(sent as u64, true);
@@ -175,8 +175,15 @@ fn a_cut_beside_a_queue_for_what_was_late_is_undone() {
     let after = |rounds: u64| {
         let mut path = Path::new(40.0, f64::INFINITY, 0.0);
         path.round();
-        let lossy =
-            Seen { acked: 20, lost: 20, runs: 20, queue: 0.03, standing: 0.03, spread: 0.0 };
+        let lossy = Seen {
+            acked: 20,
+            lost: 20,
+            runs: 20,
+            queue: 0.03,
+            standing: 0.03,
+            spread: 0.0,
+            peak: 0.0,
+        };
         let before = path.window.size();
         path.window.judge(&lossy, 0.05, 40);
         assert!(!path.window.is_tried() && path.window.size() < 0.75 * before);
