@@ -43,8 +43,10 @@ fn serve(end: &EndArgs, calls: CallArgs, report: &Report) -> Result<(), Failure>
     match end.wire {
         Wire::Haulier1 => {
             let listen = Listen::bind(local).map_err(fail)?;
-            listens(listen.local_addr());
-            haulier1::serve(listen, &data, calls, goes_on)?;
+            let local = listen.local_addr();
+            let server = haulier1::start(listen, &data, calls)?;
+            listens(local);
+            haulier1::serve(&server, calls, goes_on)?;
         }
         Wire::Article => {
             let socket = Socket::bind(local).map_err(fail)?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use haulier::{
     Block, Client, CloseCode, Connect, ConnectionConfig, Credentials, Event, Listen, NetworkError,
-    Secret, ServerConfig, ServerCredentials, TokenClaims, TokenKey, TokenServers,
+    Secret, Server, ServerConfig, ServerCredentials, TokenClaims, TokenKey, TokenServers,
 };
 
 use super::{Joined, TURN, took_too_long};
@@ -23,13 +23,13 @@ const PROTOCOL_ID: u64 = 0x6861_756c_6c61_6231;
 const TOKEN_KEY: [u8; 32] = *b"haulier bench: the token key....";
 const TICKET_SECRET: [u8; 32] = *b"haulier bench: the secret.......";
 
-/// Gives the block to every client, while `goes_on`.
-pub(in crate::bench) fn serve(
+/// A server that answers, and gives the block to every client that joins. To make that ready takes some
+/// milliseconds, in which a request would wait: whoever measures joins begins after it, as players do.
+pub(in crate::bench) fn start(
     listen: Listen,
     data: &Bytes,
     calls: CallArgs,
-    goes_on: impl Fn() -> bool,
-) -> Result<(), Failure> {
+) -> Result<Server, Failure> {
     let credentials = ServerCredentials::default()
         .with_secret(Secret::from_bytes(TICKET_SECRET))
         .with_token_key(token_key());
@@ -37,7 +37,15 @@ pub(in crate::bench) fn serve(
         .with_first_block(Some(Block::new(0, data.clone())))
         .with_connection(connection(data));
     let listen = if calls.inline { listen.inline() } else { listen };
-    let server = listen.start(config)?;
+    Ok(listen.start(config)?)
+}
+
+/// Runs the server while `goes_on`.
+pub(in crate::bench) fn serve(
+    server: &Server,
+    calls: CallArgs,
+    goes_on: impl Fn() -> bool,
+) -> Result<(), Failure> {
     let mut calls = Calls::new(calls);
     while goes_on() {
         calls.next(|| server.poll(), |max| server.wait(max))?;

@@ -114,7 +114,8 @@ fn try_measure(run: &Run, data: &Bytes, timeout: Duration) -> Result<Outcome, Fa
         } else {
             let listen = Listen::bind(local).map_err(fail)?;
             relay.set_receiver(listen.local_addr());
-            scope.spawn(move || haulier1::serve(listen, data, CallArgs::default(), goes_on))
+            let server = haulier1::start(listen, data, CallArgs::default())?;
+            scope.spawn(move || haulier1::serve(&server, CallArgs::default(), goes_on))
         };
         let joined = fetch(run.kind, &relay, data, timeout);
         stop.store(true, Ordering::Relaxed);
