@@ -90,8 +90,8 @@ impl Passed {
         self.rounds.iter().fold(0.0, |most, round| most.max(round.rate))
     }
 
-    /// The most that passed in a second, if the path's rate varies. What trains or a start have shown does
-    /// not count: others may have a part of that.
+    /// The greatest of these rates, if the path's rate varies. One that trains or a start have shown does not
+    /// count: others may have a part of that.
     pub(super) fn varying(&self) -> Option<f64> {
         let best = self.rounds.iter().max_by(|a, b| a.rate.total_cmp(&b.rate))?;
         let is_slow = |it: &Round| it.is_queued && it.rate < VARIES * best.rate;
