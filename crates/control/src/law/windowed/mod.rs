@@ -479,36 +479,70 @@ mod tests {
         assert!(round(300, 0.05) < before, "it stands");
     }
 
+    const PACKET: Bytes = Bytes(1_228.0);
+
+    /// A window of 40 datagrams, and what it has heard of last.
+    fn begun() -> (Windowed, Sample) {
+        let (rate, trip) = (Rate::from_kbps(5_000), Span::from_millis(60));
+        (Windowed::new(Pace::new(rate), rate, trip, (60, 60), PACKET), Sample::ZERO)
+    }
+
+    /// A round in which 40 datagrams pass in this time, with this queue. Returns the window after it.
+    fn round((law, sample): &mut (Windowed, Sample), took_ms: u16, queue: f64) -> f64 {
+        let at = sample.at + Span::from_millis(took_ms);
+        let passed = sample.passed + 40.0 * PACKET;
+        *sample = Sample { at, sent: at, passed, received: passed, ..*sample };
+        law.passed.on_arrival(sample);
+        law.delays = Delays { least: queue, longest: queue, count: 40 };
+        law.seen.acked = 40;
+        law.window.on_sent(40, true);
+        law.end_round(at, PACKET);
+        law.window.size()
+    }
+
     /// Beside four flows of TCP, and of four on a recorded link, one that kept its window had four tenths of
     /// its share, and one had three quarters of the link.
     #[test]
     fn a_window_is_kept_where_the_rate_varies_but_not_beside_others() {
-        let (rate, packet) = (Rate::from_kbps(5_000), Bytes(1_228.0));
-        let size = |drains: u8| {
-            let trip = Span::from_millis(60);
-            let mut law = Windowed::new(Pace::new(rate), rate, trip, (60, 60), packet);
+        let sizes = |drains: u8| {
+            let mut it = begun();
             for _ in 0..drains {
-                law.others.begin_drain(0.06);
-                (0..2).for_each(|_| _ = law.others.end_drain_round(40.0, 0.06, 0.001));
+                it.0.others.begin_drain(0.06);
+                (0..2).for_each(|_| _ = it.0.others.end_drain_round(40.0, 0.06, 0.001));
             }
-            let mut sample = Sample::ZERO;
-            let mut round = |took_ms: u16, queue: f64| {
-                let at = sample.at + Span::from_millis(took_ms);
-                let passed = sample.passed + 40.0 * packet;
-                sample = Sample { at, sent: at, passed, received: passed, ..sample };
-                law.passed.on_arrival(&sample);
-                law.delays = Delays { least: queue, longest: queue, count: 40 };
-                law.seen.acked = 40;
-                law.window.on_sent(40, true);
-                law.end_round(at, packet);
-                law.window.size()
-            };
-            let before = (0..8).map(|_| round(60, 0.010_5)).last();
-            (before.unwrap(), (0..4).map(|_| round(240, 0.16)).last().unwrap())
+            let before = (0..8).map(|_| round(&mut it, 60, 0.010_5)).last();
+            (before.unwrap(), (0..4).map(|_| round(&mut it, 240, 0.16)).last().unwrap())
         };
-        let ((before, after), (alone, beside)) = (size(0), size(1));
+        let ((before, after), (alone, beside)) = (sizes(0), sizes(1));
         assert_eq!(after, before, "it is kept");
         assert!(beside < 0.7 * alone, "{alone} {beside}");
+    }
+
+    #[test]
+    fn what_passes_at_most_is_known_only_of_a_full_path() {
+        let peak = |fast: f64, slow: f64| {
+            let mut it = begun();
+            (0..8).for_each(|_| _ = round(&mut it, 60, fast));
+            round(&mut it, 240, slow);
+            it.0
+        };
+        let mut law = peak(0.010_5, 0.16);
+        assert!(law.peak() > 40.0, "{}", law.peak());
+        law.objective = &objective::DURING_PLAY;
+        assert_eq!(law.peak(), 0.0, "beside a game");
+        assert_eq!(peak(0.010_5, 0.0).peak(), 0.0, "less was sent");
+        assert_eq!(peak(0.0, 0.007).peak(), 0.0, "no queue was met: it is less than HyStart's");
+    }
+
+    /// What arrives of a flood may be the share of others a moment later.
+    #[test]
+    fn what_overran_the_link_is_not_what_passes() {
+        let mut it = begun();
+        (0..9).for_each(|_| _ = round(&mut it, 60, 0.010_5));
+        it.0.overrun = Some(Overrun { next: 0, most: Rate::INFINITY });
+        round(&mut it, 20, 0.010_5);
+        (0..2).for_each(|_| _ = round(&mut it, 60, 0.02));
+        assert_eq!(it.0.peak(), 0.0);
     }
 
     /// A round ends at the first arrival of an ack. Where acks before it were lost it names the datagrams of
