@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Once};
-use std::time::Duration;
 use std::{io, thread};
 
 use haulier_core::time::earliest;
@@ -20,9 +19,6 @@ use super::connect::Connect;
 use super::race::{Attempt, AttemptError, Key, Race};
 use super::shared::{End, SocketFault};
 use super::sinks::Sinks;
-
-/// After this time the tables of the repair code are computed: a join over a local network takes less.
-const TABLES_AFTER: Duration = Duration::from_millis(8);
 
 pub(crate) struct Asking {
     connect: Connect,
@@ -251,19 +247,19 @@ impl End for Asking {
         self.close(now, CloseCode::DONE, "");
     }
 
-    /// Computes the tables of the repair code in the background, once per process. They take 8 ms and 8 MiB:
-    /// too long in the middle of a transfer, and what they take of the processor and the memory would make a
-    /// join over a local network twice as long, which is over before they are needed. So it begins a little
-    /// later, and on other paths is done before the first block is.
-    fn prepare() {
+    /// Computes the tables of the repair code once per process, as soon as a datagram is missing: its repair
+    /// comes a round trip later. They take 8 ms of a processor and 8 MiB; a join that loses nothing does not
+    /// need them.
+    fn prepare(&self) {
         static ONCE: Once = Once::new();
+        let missing = self.connection().map_or(0, Connection::datagrams_missing);
+        if missing == 0 || ONCE.is_completed() {
+            return;
+        }
         ONCE.call_once(|| {
             // Without a thread the first use of the tables computes them.
             let name = thread::Builder::new().name("haulier-tables".into());
-            let _thread = name.spawn(|| {
-                thread::sleep(TABLES_AFTER);
-                haulier_proto::prepare();
-            });
+            let _thread = name.spawn(haulier_proto::prepare);
         });
     }
 }

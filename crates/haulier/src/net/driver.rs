@@ -89,10 +89,14 @@ impl<E: End> Driver<E> {
         Next::Continue
     }
 
-    /// Makes ready what will be needed later, while an answer is on its way.
-    pub(crate) fn prepare(&mut self) {
+    /// Makes memory ready that the first answer needs, while that is on its way.
+    pub(crate) fn make_ready(&mut self) {
         self.runners.iter_mut().for_each(|(_, runner)| runner.make_ready());
-        E::prepare();
+    }
+
+    /// Lets another thread prepare what will be needed soon.
+    pub(crate) fn prepare(&self) {
+        self.shared.lock().end.prepare();
     }
 
     /// How long to sleep, unless a socket or a handle wakes the driver.

@@ -22,15 +22,13 @@ pub(crate) fn spawn<E: End>(driver: Driver<E>) -> bool {
 
 async fn run<E: End>(mut stops: Stops<E>) {
     let driver = &mut stops.0;
-    let (mut ready, mut is_first) = (Readiness::default(), true);
+    let mut ready = Readiness::default();
     loop {
         ready.clear();
         if driver.round() == Next::Stop {
             return;
         }
-        if std::mem::take(&mut is_first) {
-            E::prepare();
-        }
+        driver.prepare();
         if let Err(error) = wait(driver, &mut ready).await {
             return driver.shared.lock().fail(NetworkError::Socket(error.into()));
         }

@@ -272,8 +272,6 @@ impl End for Serving {
         self.shut_down(now);
     }
 
-    fn prepare() {}
-
     fn wants_entropy(datagram: &[u8]) -> bool {
         ServerMachine::is_request(datagram)
     }

@@ -73,8 +73,8 @@ pub(crate) trait End: Send + 'static {
     /// The last handle was dropped: closes the connections.
     fn leave(&mut self, now: Instant);
 
-    /// Called after the first round: prepares what is needed later.
-    fn prepare();
+    /// Called after each round where a thread may be started: prepares on one what will be needed soon.
+    fn prepare(&self) {}
 
     /// Whether this datagram may make a machine draw keys.
     fn wants_entropy(_datagram: &[u8]) -> bool {

@@ -23,8 +23,9 @@ fn run<E: End>(mut stops: Stops<E>, wake_up: &WakeUp) {
     let mut is_first = true;
     while driver.round() == Next::Continue {
         if std::mem::take(&mut is_first) {
-            driver.prepare();
+            driver.make_ready();
         }
+        driver.prepare();
         let pause = driver.pause();
         if let Err(error) = wait(&driver.interests(), Some(wake_up), pause) {
             return driver.shared.lock().fail(NetworkError::Socket(error.into()));

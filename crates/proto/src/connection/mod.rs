@@ -207,6 +207,12 @@ impl Connection {
         self.life.now().since(self.liveness.created())
     }
 
+    /// Datagrams of the peer that have not arrived, though later ones have: lost, or overtaken.
+    #[must_use]
+    pub fn datagrams_missing(&self) -> u64 {
+        self.inbound.heard().missing()
+    }
+
     /// The peer's address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {

@@ -47,6 +47,13 @@ pub(crate) struct Heard {
     pub(crate) received: u64,
 }
 
+impl Heard {
+    /// How many have not arrived, though later ones have.
+    pub(crate) const fn missing(self) -> u64 {
+        self.next.saturating_sub(self.received)
+    }
+}
+
 /// How often acks are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {

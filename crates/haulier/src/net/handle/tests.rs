@@ -77,8 +77,6 @@ impl End for Fake {
     fn on_rebound(&mut self) {}
 
     fn leave(&mut self, _: Instant) {}
-
-    fn prepare() {}
 }
 
 /// Counts how often it is woken.

@@ -47,6 +47,20 @@ fn blocks_go_both_ways_and_all_arrive() {
     assert!(lan.client(0).all_acked());
 }
 
+/// What a program without a runner needs to know when tables are worth their memory.
+#[test]
+fn a_datagram_is_missing_from_when_the_next_arrives() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(100);
+    assert_eq!(lan.client(0).datagrams_missing(), 0);
+    lan.peer().send_message(&b"lost"[..]).unwrap();
+    lan.settle_with(|way, _| matches!(way, Way::Up(_)));
+    assert_eq!(lan.client(0).datagrams_missing(), 0, "nobody can know");
+    lan.peer().send_message(&b"next"[..]).unwrap();
+    lan.settle();
+    assert_eq!(lan.client(0).datagrams_missing(), 1);
+}
+
 /// [H-4.3]: packets are sent first, then messages, then slices.
 #[test]
 fn packets_and_messages_go_before_slices() {
