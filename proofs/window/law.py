@@ -19,17 +19,25 @@ MAX_TRIAL = 200.0
 KNOWN = 8
 SINGLE = 2.0
 
+# Of `window/larger.rs`.
+LARGER = 1.5
+CHANCE = 0.5
+RESTS = (4, 256)
+RARER = 4
+
 
 class Seen:
     """`Seen`: what became of the datagrams of a round."""
 
-    __slots__ = ("acked", "lost", "runs", "queue", "standing", "spread", "peak")
+    __slots__ = ("acked", "lost", "runs", "queue", "standing", "spread", "peak", "mean", "is_bunched")
 
     def __init__(
-        self, acked, lost=0, runs=0, queue=math.inf, spread=0.0, standing=None, peak=0.0
+        self, acked, lost=0, runs=0, queue=math.inf, spread=0.0, standing=None, peak=0.0, mean=0.0,
+        is_bunched=False,
     ):
         self.acked, self.lost, self.runs = acked, lost, runs
         self.queue, self.spread, self.peak = queue, spread, peak
+        self.mean, self.is_bunched = mean, is_bunched
         self.standing = queue if standing is None else standing
 
 
@@ -100,6 +108,7 @@ class Window:
         self.spreads = [math.inf] * rules.ROUNDS
         self.learned = math.inf
         self.known, self.cuts = 0.0, 0
+        self.larger, self.rests, self.next_rests = None, 0, RESTS[0]
         self.began_with = self.most = in_flight
         self.was_short, self.is_stale = False, True
         self.did = "begun"
@@ -112,6 +121,8 @@ class Window:
         return other
 
     def gain(self):
+        if self.larger:
+            return LARGER
         return rules.TRIAL_PART if self.trial else 1.0 + self.growth
 
     def on_sent(self, in_flight, is_full):
@@ -143,7 +154,7 @@ class Window:
         if self.size < rules.MIN_WINDOW:
             self.spreads = [seen.spread, *self.spreads[:-1]]
             self.losses.excess(seen, False)
-            self.trial, self.did = None, "leaves it to the pace"
+            self.trial, self.larger, self.did = None, None, "leaves it to the pace"
             self.began_with, self.most, self.was_short = in_flight, in_flight, False
             return
         was_stale, self.is_stale = self.is_stale, False
@@ -151,9 +162,8 @@ class Window:
         if not was_stale and math.isfinite(seen.queue) and seen.acked > 0:
             following = self.next(seen, trip)
             passed = seen.acked / (1.0 - min(self.losses.usual(), rules.MAX_USUAL))
-            self.size = rules.bounded(
-                FLOATS, self.size, following, passed, self.has_met_queue, is_half_lost
-            )
+            is_bound = self.has_met_queue and self.larger is None
+            self.size = rules.bounded(FLOATS, self.size, following, passed, is_bound, is_half_lost)
         else:
             self.did = "stale"
         if was_stale and is_half_lost:
@@ -174,6 +184,9 @@ class Window:
         is_first = not self.has_met_queue and excess is None
         first = rules.first_queue(FLOATS, trip) if is_first else 0.0
         queued = rules.is_queued(FLOATS, seen.queue, first, aim)
+        following = self.judge_larger(seen, trip, excess is not None)
+        if following is not None:
+            return following
         if self.trial is not None:
             return self.go_on(self.trial, seen, trip, aim if queued else None)
         if excess is None and self.has_outgrown():
@@ -182,10 +195,42 @@ class Window:
             longest = seen.queue + seen.spread - jitter
             if longest > max(rules.MIN_QUEUE, rules.MIN_QUEUE_DATAGRAMS * each):
                 self.max_queue = rules.OF_FULL * longest
-            is_plain = seen.queue >= rules.NO_QUEUE * (wanted + jitter / 2.0) or self.is_known_full(used)
+            is_queue = seen.queue >= rules.NO_QUEUE * (wanted + jitter / 2.0)
+            is_queue = is_queue and not self.is_doubtful(seen)
+            is_plain = is_queue or self.is_known_full(used)
             self.did = "cut" if is_plain else "cut for a trial"
             return self.cut(excess, seen, trip, min(aim, self.max_queue), is_plain)
+        if queued and self.may_try_larger(seen):
+            return self.try_larger(seen, trip)
         return self.follow(seen, trip, aim) if queued else self.grow(seen)
+
+    def judge_larger(self, seen, trip, is_lossy):
+        self.rests = max(self.rests - 1, 0)
+        tried, self.larger = self.larger, None
+        if tried is None:
+            return None
+        size, time = tried
+        if not is_lossy and trip + seen.mean < time * (1.0 + CHANCE * (LARGER - 1.0)):
+            self.rests = 0
+            self.did = "was jitter"
+            return self.size
+        self.rests, self.next_rests = self.next_rests, min(RARER * self.next_rests, RESTS[1])
+        self.is_stale = True
+        self.did = "was its own queue"
+        return None if is_lossy else size
+
+    def is_doubtful(self, seen):
+        is_near_full = self.full > 0.0 and LARGER * self.size >= rules.NEAR_FULL * self.full
+        return seen.is_bunched and not is_near_full
+
+    def may_try_larger(self, seen):
+        return self.was_short and self.rests == 0 and self.is_doubtful(seen)
+
+    def try_larger(self, seen, trip):
+        self.larger = (self.size, trip + seen.mean)
+        self.has_met_queue, self.is_stale, self.growth = True, True, rules.MIN_GROWTH
+        self.did = "tries a larger one"
+        return LARGER * self.size
 
     def least_spread(self):
         return min(rules.MAX_JITTER, *self.spreads)
@@ -222,7 +267,8 @@ class Window:
             self.known, self.cuts = trial["size"], KNOWN
             self.did = "the queue was full"
             return trial["passed"]
-        if trial["met"][0] > (rules.EMPTY + self.least_spread() / 2.0) * trial["met"][1]:
+        is_empty = trial["met"][0] <= (rules.EMPTY + self.least_spread() / 2.0) * trial["met"][1]
+        if not is_empty and not seen.is_bunched:
             self.did = "others fill the queue"
             return self.cut(trial["excess"], seen, trip, seen.queue, False)
         if trial["excess"] > rules.HEAVY and trial["tries"] < rules.TRIES:

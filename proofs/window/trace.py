@@ -18,7 +18,7 @@ COVERED = {
     "follows down", "follows all the way", "stays", "cut", "cut for a trial", "tries on",
     "tries on with a queue", "tries again", "the queue was full", "others fill the queue", "learns",
     "undone", "marked", "leaves it to the pace",
-    "has outgrown what it learned",
+    "has outgrown what it learned", "tries a larger one", "was jitter", "was its own queue",
 }
 
 
@@ -46,7 +46,7 @@ class Scenario:
 
     def judge(
         self, acked, lost, runs, queue, spread=0.0, is_short=True, spurious=0, mark=None, standing=None,
-        peak=0.0,
+        peak=0.0, mean=0.0, is_bunched=False,
     ):
         """A round that sees this. Spurious losses and a mark are heard of in it."""
         window = self.window
@@ -58,13 +58,14 @@ class Scenario:
             self.did.add(window.did)
         most = math.floor(window.size) if is_short else max(self.under_way - 1, 1)
         window.on_sent(most, is_short)
-        seen = Seen(acked, lost, runs, queue, spread, standing, peak)
+        seen = Seen(acked, lost, runs, queue, spread, standing, peak, mean, is_bunched)
         window.judge(seen, self.trip, most)
         self.under_way = most
         self.did.add(window.did)
         self.story["rounds"].append({
             "acked": acked, "lost": lost, "runs": runs, "queue": finite(queue),
             "standing": finite(seen.standing), "spread": spread, "peak": peak,
+            "mean": mean, "is_bunched": is_bunched,
             "trip": self.trip, "in_flight": most, "is_short": is_short, "spurious": spurious,
             "mark": mark and dict(zip(("part", "queue"), mark)), "then": state(window),
         })
@@ -122,6 +123,14 @@ def scenarios():
     varying.judge(40, 0, 0, 0.2, peak=20.0).judge(20, 0, 0, 0.2, peak=20.0).judge(20, 0, 0, 0.0, peak=40.0)
     varying.judge(40, 20, 20, 0.2, peak=60.0).judge(40, 0, 0, 0.0, peak=60.0).judge(40, 0, 0, 0.0, peak=60.0)
     yield varying.judge(50, 0, 0, 0.0)
+    bunched = Scenario("bunches: jitter, then a queue, and losses of neither", 20, 1_000.0, 0.05)
+    bunched.run(1)
+    for mean in (0.02, 0.02, 0.02, 0.022, 0.02, 0.08, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.03, 0.09):
+        bunched.judge(20, 0, 0, 0.015, mean=mean, is_bunched=True)
+    bunched.judge(20, 0, 0, 0.015, mean=0.02, is_bunched=True, is_short=False)
+    for lost in (5, 5, 5, 5, 5, 5, 5, 5, 5):
+        bunched.judge(20, lost, lost, 0.015, mean=0.02, is_bunched=True)
+    yield bunched.judge(20, 0, 0, 0.015, mean=0.02, is_bunched=True).run(20)
     few = Scenario("fewer than a window can pace", 5, 50.0, 0.05, in_flight=5).run(1)
     yield few.judge(2, 3, 3, 0.08).judge(1, 4, 4, 0.08).judge(2, 1, 1, 0.08).run(3)
 

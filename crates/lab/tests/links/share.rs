@@ -529,3 +529,22 @@ fn a_limit_above_the_rate_of_the_link_fills_no_queue() {
     assert!(game.p95 < Duration::from_millis(20), "{game:?}");
     assert!(mbit > 7.0, "{mbit}");
 }
+
+/// A larger window shows a flow that is alone whether a delay is jitter, and others' queue hides that: where
+/// each tried one near the window that overflowed Jain's index was 0.82 and 0.73 on two seeds.
+#[test]
+fn four_transfers_share_a_link_with_jitter_in_order() {
+    let mut jains = [1, 2, 3].map(|seed| {
+        let plain = LinkConfig::new(20_000_000, Duration::ZERO).with_queue(100 << 10);
+        let access = LinkConfig { jitter: Duration::from_millis(15), ..plain }.into();
+        let flow = Competitor::haulier(config()).with_extra_rtt(Duration::from_millis(40));
+        let begin = |n: u64| flow.clone().starting_at(Instant::from_millis(300 * n));
+        let lasts = Duration::from_secs(20);
+        let report = Share { access, flows: (0..4).map(begin).collect(), lasts }.run(seed);
+        let (jain, used) = (report.jain(s(3), s(20)), report.mbit(s(3), s(20)));
+        println!("{used:?} Mbit/s, Jain {jain:.3}, {} dropped, seed {seed}", report.dropped);
+        jain
+    });
+    jains.sort_by(f64::total_cmp);
+    assert!(jains[1] > 0.88, "{jains:?}");
+}

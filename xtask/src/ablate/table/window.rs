@@ -3,6 +3,8 @@
 use super::Mechanism;
 use crate::copy::edit;
 
+const DELAYS: &str = "crates/control/src/law/windowed/delays.rs";
+const LARGER: &str = "crates/control/src/law/windowed/window/larger.rs";
 const LOSSES: &str = "crates/control/src/law/windowed/losses.rs";
 const OTHERS: &str = "crates/control/src/law/windowed/others.rs";
 const TRIALS: &str = "crates/control/src/law/windowed/window/trials.rs";
@@ -155,6 +157,31 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         )],
     },
     Mechanism {
+        name: "larger",
+        without: "no larger window is tried where arrivals are bunched",
+        edits: &[edit(
+            LARGER,
+            "        may_show && self.is_doubtful(seen)",
+            "        may_show && self.is_doubtful(seen) && !$off",
+        )],
+    },
+    Mechanism {
+        name: "bunched",
+        without: "losses beside a delay are a queue's there, too",
+        edits: &[
+            edit(
+                WINDOW,
+                "is_queue && !self.is_doubtful(seen);",
+                "is_queue && ($off || !self.is_doubtful(seen));",
+            ),
+            edit(
+                TRIALS,
+                "if !is_empty && !seen.is_bunched {",
+                "if !is_empty && ($off || !seen.is_bunched) {",
+            ),
+        ],
+    },
+    Mechanism {
         name: "short-queue",
         without: "where a queue overflowed the target is as elsewhere",
         edits: &[edit(
@@ -251,8 +278,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a window may be any times larger than what got through",
         edits: &[edit(
             WINDOW,
-            "            let most = if self.has_met_queue {",
-            "            let most = if self.has_met_queue && !$off {",
+            "            let is_bound = self.has_met_queue && !self.larger.is_tried();",
+            "            let is_bound = self.has_met_queue && !self.larger.is_tried() && !$off;",
         )],
     },
     Mechanism {
@@ -286,9 +313,9 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         name: "last-rounds",
         without: "a round's delay is its own alone",
         edits: &[edit(
-            WINDOWED,
-            "            if is_old && delays.count >= self.objective.min_delays {",
-            "            if n > 0 && $off || is_old && delays.count >= self.objective.min_delays {",
+            DELAYS,
+            "            if is_old && lately.count >= objective.min_delays {",
+            "            if n > 0 && $off || is_old && lately.count >= objective.min_delays {",
         )],
     },
     Mechanism {

@@ -7,6 +7,7 @@
 //! classic mark of ECN makes it smaller by [`DECREASE`]. docs/SENDER.md, 5, says why.
 
 mod beside_game;
+mod delays;
 mod losses;
 mod objective;
 mod others;
@@ -15,6 +16,7 @@ mod sparse;
 mod window;
 
 use beside_game::Yielding;
+use delays::Delays;
 use losses::Losses;
 use objective::{LOAD_SCREEN, Objective};
 use others::{Found, Others};
@@ -52,35 +54,7 @@ const MAX_BURST: f64 = 4.0;
 const WEIGHT: f64 = 0.1;
 const MAX_TRIP: f64 = 1.5;
 
-/// Delays are those of the last rounds, at most so many, within [`Objective::lately`], and of more until
-/// there are [`Objective::min_delays`]: one may be late alone.
-const LAST_ROUNDS: usize = 2;
-const ROUNDS: usize = 8;
-
-/// A queue that is empty within this time is not standing: CoDel's interval (RFC 8289). With four rounds at
-/// least 4 MiB over random links are half of a percent faster, but where the rate varies a queue of a second
-/// is let stand.
-const STANDING: Span = Span::from_millis(100);
-
 const SECOND: Span = Span::from_secs(1);
-
-/// The least and the longest queueing delay of a round, in seconds, and of how many datagrams.
-#[derive(Clone, Copy, Debug)]
-struct Delays {
-    least: f64,
-    longest: f64,
-    count: u32,
-}
-
-impl Delays {
-    const NONE: Self = Self { least: f64::INFINITY, longest: 0.0, count: 0 };
-
-    fn push(&mut self, other: Self) {
-        self.least = self.least.min(other.least);
-        self.longest = self.longest.max(other.longest);
-        self.count += other.count;
-    }
-}
 
 /// The flight that a window began with has overrun the link. Until it is settled the pace is the rate at
 /// which datagrams arrive.
@@ -101,9 +75,7 @@ pub(super) struct Windowed {
     window: Window,
     others: Others,
     seen: Seen,
-    /// The delays of this round, and those of the last ones and when they ended.
     delays: Delays,
-    rounds: [(Span, Delays); ROUNDS],
     /// The number after the newest that was lost.
     lost_before: u64,
     in_flight: u64,
@@ -143,7 +115,6 @@ impl Windowed {
             yielding: Yielding::NOTHING,
             seen: Seen::NOTHING,
             delays: Delays::NONE,
-            rounds: [(Span::ZERO, Delays::NONE); ROUNDS],
             lost_before: u64::MAX,
             in_flight: in_flight.0.into(),
             slices: in_flight.1.into(),
@@ -175,7 +146,8 @@ impl Windowed {
         if let Some(rate) = self.passed.arrives() {
             self.window.fill(rate * SECOND / packet, self.trip());
         }
-        (self.seen, self.delays) = (Seen::NOTHING, Delays::NONE);
+        self.seen = Seen::NOTHING;
+        self.delays.begin();
         self.passed.end_round(self.lost_behind(), packet, f64::INFINITY, (false, false));
         self.window.begin_round(self.in_flight);
     }
@@ -242,7 +214,7 @@ impl Windowed {
     pub(super) fn on_mark(&mut self, number: u64, next: u64) {
         if number >= self.marked_before {
             self.marked_before = next;
-            self.window.on_mark(DECREASE, self.delays.longest);
+            self.window.on_mark(DECREASE, self.delays.longest());
         }
     }
 
@@ -257,7 +229,7 @@ impl Windowed {
         }
         self.window.on_settled(is_lost);
         if self.window.is_past_half(before, before + 1) {
-            self.delays = Delays::NONE;
+            self.delays.begin();
         }
     }
 
@@ -293,12 +265,11 @@ impl Windowed {
             self.begin_drain();
         }
         self.window.set_least_trip(self.least / SECOND);
-        let delay = delay / SECOND;
-        let lasts = now - self.rounds[0].0;
+        let lasts = now - self.delays.began();
         if lasts < 0.5 * self.objective.min_round {
-            self.delays = Delays::NONE;
+            self.delays.begin();
         }
-        self.delays.push(Delays { least: delay, longest: delay, count: 1 });
+        self.delays.on_arrival(sample, delay / SECOND);
         let fates = self.seen.acked + self.seen.lost;
         let is_told = lasts >= self.objective.min_round && fates >= self.objective.min_fates;
         if is_told && self.window.is_due(fates) {
@@ -315,8 +286,7 @@ impl Windowed {
             return self.pace.set(arrives.min(flight.most).max(packet / self.mean));
         }
         if self.window.is_sparse() {
-            let queue = Some(self.rounds[0].1.least).filter(|queue| queue.is_finite());
-            let around = (self.trip() + queue.unwrap_or(0.0)) * SECOND;
+            let around = (self.trip() + self.delays.last_queue().unwrap_or(0.0)) * SECOND;
             return self.pace.set(self.window.size() * packet / around);
         }
         let pace = if self.window.has_met_queue() { PACE } else { FIRST_PACE };
@@ -347,21 +317,21 @@ impl Windowed {
     fn on_longer(&mut self, by: Span) {
         self.longer = Some(by);
         (self.mean, self.least) = (self.mean + by, self.least + by);
-        self.rounds = [(Span::ZERO, Delays::NONE); ROUNDS];
+        self.delays = Delays::NONE;
     }
 
     fn end_round(&mut self, now: Span, packet: Bytes) {
         if self.overrun.is_some() {
             return self.end_overrun(packet);
         }
-        (self.seen.queue, self.seen.spread) = self.lately(now);
-        self.seen.standing = self.standing(now);
+        self.delays.end_round(now, self.objective, &mut self.seen);
         let mut seen = core::mem::replace(&mut self.seen, Seen::NOTHING);
         let (trip, queue, size) = (self.trip(), seen.queue, self.window.size());
         let rests = self.yielding.poll_rest(now);
         let is_full = self.window.was_short() && !self.window.is_tried() && !rests;
         let is_queued = queue >= target((trip + queue) / size);
         self.passed.end_round(self.lost_behind(), packet, size, (is_full, is_queued));
+        seen.is_shared = self.others.is_suspected();
         seen.peak = self.peak();
         if self.others.is_draining() {
             match self.others.end_drain_round(size, trip, packet / self.known / SECOND) {
@@ -402,73 +372,18 @@ impl Windowed {
             self.window.has_met_queue() && !self.gives_way() && !self.others.is_suspected();
         self.passed.varying().filter(|_| is_known).map_or(0.0, |most| most * self.trip())
     }
-
-    /// The least queueing delay of the last rounds, and how much delays differ in them.
-    fn lately(&mut self, now: Span) -> (f64, f64) {
-        self.rounds.rotate_right(1);
-        self.rounds[0] = (now, core::mem::replace(&mut self.delays, Delays::NONE));
-        let mut delays = Delays::NONE;
-        for (n, (at, round)) in self.rounds.into_iter().enumerate() {
-            let is_old = now - at >= self.objective.lately || n >= LAST_ROUNDS;
-            if is_old && delays.count >= self.objective.min_delays {
-                break;
-            }
-            delays.push(round);
-        }
-        (delays.least, (delays.longest - delays.least).max(0.0))
-    }
-
-    /// The least queueing delay of the rounds within [`STANDING`].
-    fn standing(&self, now: Span) -> f64 {
-        let recent = self.rounds.iter().take_while(|(at, _)| now - *at < STANDING);
-        recent.fold(f64::INFINITY, |least, (_, round)| least.min(round.least))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Over jitter that reorders, one late datagram was all that a round had seen: it was taken for a queue.
-    #[test]
-    fn a_single_late_datagram_is_no_queue() {
-        let rate = Rate::from_kbps(10_000);
-        let pace = Pace::new(rate);
-        let mut law = Windowed::new(pace, rate, Span::from_millis(60), (0, 0), Bytes(1_228.0));
-        let mut lately = |ms: u16, least: f64, count: u32| {
-            law.delays = Delays { least, longest: 0.034, count };
-            law.lately(Span::from_millis(ms)).0
-        };
-        assert_eq!(lately(100, 0.001, 60), 0.001);
-        assert_eq!(lately(200, 0.034, 1), 0.001, "the round before counts, too");
-        assert_eq!(lately(300, 0.034, 60), 0.034, "sixty are a queue");
-    }
-
-    /// Over 15 ms of jitter in order, or where the rate falls for a moment, the window shrank for nothing: 4
-    /// MiB took three times as long.
-    #[test]
-    fn a_queue_is_standing_that_was_there_for_all_of_a_tenth_of_a_second() {
-        let rate = Rate::from_kbps(10_000);
-        let pace = Pace::new(rate);
-        let mut law = Windowed::new(pace, rate, Span::from_millis(60), (0, 0), Bytes(1_228.0));
-        let mut standing = |ms: u16, least: f64| {
-            law.delays = Delays { least, longest: least, count: 60 };
-            law.lately(Span::from_millis(ms));
-            law.standing(Span::from_millis(ms))
-        };
-        assert_eq!(standing(100, 0.001), 0.001);
-        assert_eq!(standing(150, 0.020), 0.001);
-        assert_eq!(standing(199, 0.030), 0.001);
-        assert_eq!(standing(201, 0.030), 0.020);
-        assert_eq!(standing(400, 0.030), 0.030);
-    }
-
     #[test]
     fn a_round_with_a_queue_that_does_not_stand_leaves_the_window() {
         let (rate, packet) = (Rate::from_kbps(10_000), Bytes(1_228.0));
         let mut law = Windowed::new(Pace::new(rate), rate, Span::from_millis(60), (60, 60), packet);
         let mut round = |ms: u16, least: f64| {
-            law.delays = Delays { least, longest: least, count: 60 };
+            law.delays.push(60, least);
             law.seen.acked = 60;
             law.end_round(Span::from_millis(ms), packet);
             law.window.size()
@@ -493,7 +408,7 @@ mod tests {
         let passed = sample.passed + 40.0 * PACKET;
         *sample = Sample { at, sent: at, passed, received: passed, ..*sample };
         law.passed.on_arrival(sample);
-        law.delays = Delays { least: queue, longest: queue, count: 40 };
+        law.delays.push(40, queue);
         law.seen.acked = 40;
         law.window.on_sent(40, true);
         law.end_round(at, PACKET);

@@ -11,12 +11,14 @@
 
 #[cfg(test)]
 mod golden;
+mod larger;
 #[cfg(test)]
 mod tests;
 mod trials;
 
 use libm::sqrt;
 
+use larger::Larger;
 use trials::{Cut, Overflow, TRIAL_PART, Trial};
 
 use super::losses::Losses;
@@ -101,8 +103,13 @@ pub(super) struct Seen {
     pub(super) queue: f64,
     /// The minimum of the rounds in the last 100 ms.
     pub(super) standing: f64,
-    /// How much delays differ, in seconds.
+    /// How much delays differ, in seconds, and their mean.
     pub(super) spread: f64,
+    pub(super) mean: f64,
+    /// Datagrams that were sent apart arrived together: a delay may be jitter.
+    pub(super) is_bunched: bool,
+    /// A queue may be others'.
+    pub(super) is_shared: bool,
     /// Datagrams that passed in a round trip when most did, if the path's rate varies; or nothing.
     pub(super) peak: f64,
 }
@@ -115,6 +122,9 @@ impl Seen {
         queue: f64::INFINITY,
         standing: f64::INFINITY,
         spread: 0.0,
+        mean: 0.0,
+        is_bunched: false,
+        is_shared: false,
         peak: 0.0,
     };
 }
@@ -152,6 +162,7 @@ pub(super) struct Window {
     /// The window at which losses were found to be the path's own; infinite if that is not to be tried again.
     learned: f64,
     overflow: Overflow,
+    larger: Larger,
 }
 
 impl Window {
@@ -179,6 +190,7 @@ impl Window {
             least: MIN_SPARSE,
             learned: f64::INFINITY,
             overflow: Overflow::NONE,
+            larger: Larger::NONE,
         }
     }
 
@@ -242,6 +254,7 @@ impl Window {
         self.set_size(times * self.size);
         self.full *= times;
         self.scale_trials(times);
+        self.larger.scale(times);
     }
 
     /// The path holds this many datagrams, unless a queue was met.
@@ -263,7 +276,11 @@ impl Window {
 
     /// How much of what passed may be sent: more by as much as the window grows, and surely less in a trial.
     pub(super) const fn gain(&self) -> f64 {
-        if self.is_tried() { TRIAL_PART } else { 1.0 + self.growth }
+        match self.larger.gain() {
+            Some(gain) => gain,
+            None if self.is_tried() => TRIAL_PART,
+            None => 1.0 + self.growth,
+        }
     }
 
     /// The share of datagrams that is lost behind the bottleneck, for all that is known.
@@ -322,6 +339,11 @@ impl Window {
 
     /// The next round begins, and this one says nothing.
     pub(super) const fn begin_round(&mut self, in_flight: u64) {
+        self.larger.stop();
+        self.count_anew(in_flight);
+    }
+
+    const fn count_anew(&mut self, in_flight: u64) {
         (self.began_with, self.most, self.was_short) = (in_flight, in_flight, false);
     }
 
@@ -338,7 +360,8 @@ impl Window {
         if !is_stale && seen.queue.is_finite() && seen.acked > 0 {
             let next = self.next(seen, trip);
             let passed = seen.acked as f64 / (1.0 - self.losses.usual().min(MAX_USUAL));
-            let most = if self.has_met_queue { OVER * passed + MIN_WINDOW } else { MAX_WINDOW };
+            let is_bound = self.has_met_queue && !self.larger.is_tried();
+            let most = if is_bound { OVER * passed + MIN_WINDOW } else { MAX_WINDOW };
             let size = next.min(self.size.max(most));
             self.set_size(if seen.lost > seen.acked { size.min(most) } else { size });
         }
@@ -346,7 +369,7 @@ impl Window {
             // Far more than the path holds, whoever has sent it.
             self.set_size(self.size.min(OVER * seen.acked as f64 + MIN_WINDOW));
         }
-        self.begin_round(in_flight);
+        self.count_anew(in_flight);
     }
 
     fn next(&mut self, seen: &Seen, trip: f64) -> f64 {
@@ -362,6 +385,9 @@ impl Window {
         let is_first = !self.has_met_queue && excess.is_none();
         let first = if is_first { (trip / 8.0).clamp(FIRST_QUEUE.0, FIRST_QUEUE.1) } else { 0.0 };
         let is_queued = seen.queue >= first.max(NO_QUEUE * target);
+        if let Some(size) = self.judge_larger(seen, trip, excess.is_some()) {
+            return size;
+        }
         if self.trial.is_none() && excess.is_none() && self.has_outgrown() {
             return self.try_once_more();
         }
@@ -372,14 +398,16 @@ impl Window {
                 if longest > MIN_QUEUE.max(MIN_QUEUE_DATAGRAMS * each) {
                     self.max_queue = OF_FULL * longest;
                 }
-                let is_plain =
-                    seen.queue >= NO_QUEUE * (wanted + jitter / 2.0) || self.is_known_full(used);
+                let is_queue = seen.queue >= NO_QUEUE * (wanted + jitter / 2.0);
+                let is_queue = is_queue && !self.is_doubtful(seen);
+                let is_plain = is_queue || self.is_known_full(used);
                 let size = self.cut(excess, seen, trip, target.min(self.max_queue), is_plain);
                 if let Some(cut) = &mut self.cut {
                     cut.max_queue = max_queue;
                 }
                 size
             }
+            (None, None) if is_queued && self.may_try_larger(seen) => self.try_larger(seen, trip),
             (None, None) if is_queued => self.follow(seen, trip, target),
             (None, None) => self.grow(seen),
         }

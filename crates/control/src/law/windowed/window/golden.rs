@@ -44,6 +44,9 @@ fn play(window: &mut Window, round: &Value) {
         queue: number(round, "queue"),
         standing: number(round, "standing"),
         spread: number(round, "spread"),
+        mean: number(round, "mean"),
+        is_bunched: round["is_bunched"] == true,
+        is_shared: false,
         peak: number(round, "peak"),
     };
     window.judge(&seen, number(round, "trip"), in_flight);

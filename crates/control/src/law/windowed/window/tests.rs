@@ -1,5 +1,7 @@
 //! The window, on a path that is a formula.
 
+use alloc::vec::Vec;
+
 use super::*;
 
 /// A path of 50 ms and 1,000 datagrams a second, with a queue in datagrams and losses of its own.
@@ -175,15 +177,8 @@ fn a_cut_beside_a_queue_for_what_was_late_is_undone() {
     let after = |rounds: u64| {
         let mut path = Path::new(40.0, f64::INFINITY, 0.0);
         path.round();
-        let lossy = Seen {
-            acked: 20,
-            lost: 20,
-            runs: 20,
-            queue: 0.03,
-            standing: 0.03,
-            spread: 0.0,
-            peak: 0.0,
-        };
+        let lossy =
+            Seen { acked: 20, lost: 20, runs: 20, queue: 0.03, standing: 0.03, ..Seen::NOTHING };
         let before = path.window.size();
         path.window.judge(&lossy, 0.05, 40);
         assert!(!path.window.is_tried() && path.window.size() < 0.75 * before);
@@ -296,4 +291,137 @@ fn a_window_is_scaled_with_the_size_of_datagrams() {
     path.window.scale(0.8);
     assert!((path.window.size() - 0.8 * size).abs() < 1e-9 && full > 0.0);
     assert!((path.window.full - 0.8 * full).abs() < 1e-9);
+}
+
+/// A window of 40 datagrams of which the path holds 50 ms, and that has seen arrivals in bunches.
+struct Bunched {
+    window: Window,
+    seen: Seen,
+}
+
+impl Bunched {
+    /// All datagrams are this many seconds late in the mean, and none less than 15 ms.
+    fn new(late: f64) -> Self {
+        let window = Window::new(40.0, 40, Losses::new(0.0, 0.0));
+        let (queue, standing) = (0.015, 0.015);
+        let seen =
+            Seen { acked: 40, queue, standing, mean: late, is_bunched: true, ..Seen::NOTHING };
+        let mut it = Self { window, seen };
+        it.round(late);
+        it
+    }
+
+    /// A full round in which they are this late.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some hundreds")]
+    fn round(&mut self, late: f64) -> f64 {
+        let sent = self.window.size() as u64;
+        self.window.on_sent(sent, true);
+        let acked = sent.saturating_sub(self.seen.lost);
+        self.seen = Seen { acked, mean: late, ..self.seen };
+        self.window.judge(&self.seen, 0.05, sent);
+        self.window.size()
+    }
+
+    fn is_tried(&mut self) -> bool {
+        self.round(0.02);
+        self.window.larger.is_tried()
+    }
+}
+
+/// Jitter of 33 ms in order is a queue of 15 ms all through each round: 4 MiB over 23 Mbit/s took 9.5 s.
+#[test]
+fn a_larger_window_shows_that_a_delay_is_jitter() {
+    let mut path = Bunched::new(0.02);
+    let sizes: Vec<f64> = (0..8).map(|_| path.round(0.02)).collect();
+    assert_eq!(sizes, [60.0, 60.0, 60.0, 90.0, 90.0, 90.0, 135.0, 135.0], "a round of it is late");
+}
+
+#[test]
+fn a_larger_window_shows_a_queue_of_its_own_and_is_tried_ever_more_seldom() {
+    let mut path = Bunched::new(0.02);
+    // No more than may stand: the window stays as it is.
+    (path.seen.queue, path.seen.standing) = (0.007, 0.007);
+    let mut tried = Vec::new();
+    for n in 0..640 {
+        // The path is full: datagrams take as much longer as the window is larger.
+        let late = path.window.size() / 500.0 - 0.05;
+        let before = path.window.size();
+        let after = path.round(late);
+        if after > 1.4 * before {
+            tried.push(n);
+        }
+    }
+    let pauses: Vec<i32> = tried.windows(2).map(|two| two[1] - two[0]).collect();
+    assert_eq!(pauses, [7, 19, 67, 259, 259], "three rounds for each, and what is between them");
+}
+
+#[test]
+fn a_larger_window_is_tried_only_where_it_can_show_something() {
+    assert!(Bunched::new(0.02).is_tried());
+    let mut path = Bunched::new(0.02);
+    path.seen.is_bunched = false;
+    assert!(!path.is_tried(), "datagrams come one by one");
+    let mut path = Bunched::new(0.02);
+    path.seen.is_shared = true;
+    assert!(!path.is_tried(), "others' queue becomes no longer");
+    let mut path = Bunched::new(0.02);
+    path.window.bound(0.003, 0.5);
+    assert!(!path.is_tried(), "beside a game");
+    let mut path = Bunched::new(0.02);
+    (path.seen.queue, path.seen.standing) = (0.0, 0.0);
+    assert!(!path.is_tried(), "it grows without");
+    let mut path = Bunched::new(0.02);
+    path.window.full = 70.0;
+    assert!(!path.is_tried(), "sixty are near what overflowed");
+    path.window.full = 80.0;
+    assert!(path.is_tried());
+    let mut path = Bunched::new(0.02);
+    path.window.judge(&path.seen, 0.05, 40);
+    assert!(!path.window.larger.is_tried(), "its pace held it back");
+}
+
+/// What was tried is over where nobody can tell what it has shown.
+#[test]
+fn a_larger_window_ends_with_a_drain_and_with_losses() {
+    let mut path = Bunched::new(0.02);
+    assert!(path.is_tried() && path.window.gain() == 1.5, "what passes is no bound of it");
+    path.window.begin_round(60);
+    assert!(!path.window.larger.is_tried());
+    let mut path = Bunched::new(0.02);
+    assert!(path.is_tried());
+    path.round(0.02);
+    (path.seen.lost, path.seen.runs) = (20, 20);
+    assert!(path.round(0.02) < 45.0 && path.window.is_tried(), "whose losses are has to be tried");
+    assert!(!path.window.larger.is_tried());
+}
+
+#[test]
+fn a_larger_window_is_as_many_bytes_of_larger_datagrams() {
+    let mut path = Bunched::new(0.02);
+    assert!(path.is_tried());
+    path.window.scale(0.5);
+    path.round(0.2);
+    assert_eq!(path.round(0.2), 20.0, "the window before");
+}
+
+/// 14 % were lost over jitter of 17 ms in order: each cut found a queue, and with one datagram in flight 4
+/// MiB were not done in a minute.
+#[test]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some dozens")]
+fn losses_beside_jitter_are_tried_before_a_window_has_overflowed() {
+    let usual = |is_bunched, is_shared, full| {
+        let mut path = Bunched::new(0.02);
+        (path.window.full, path.window.larger) = (full, Larger::NONE);
+        (path.seen.is_bunched, path.seen.is_shared) = (is_bunched, is_shared);
+        for _ in 0..20 {
+            path.seen.lost = (path.window.size() / 6.0).ceil() as u64;
+            path.seen.runs = path.seen.lost;
+            path.round(0.02);
+        }
+        path.window.usual()
+    };
+    assert!(usual(true, false, 0.0) > 0.1);
+    assert!(usual(false, false, 0.0) < 0.1, "it is a queue's");
+    assert!(usual(true, true, 0.0) < 0.1, "it is others' queue's");
+    assert!(usual(true, false, 50.0) < 0.1, "as much has overflowed");
 }

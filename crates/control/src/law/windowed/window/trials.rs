@@ -194,7 +194,8 @@ impl Window {
             self.overflow = Overflow { size: trial.size, cuts: KNOWN };
             return trial.passed;
         }
-        if trial.met.0 > (EMPTY + self.least_spread() / 2.0) * trial.met.1 {
+        let is_empty = trial.met.0 <= (EMPTY + self.least_spread() / 2.0) * trial.met.1;
+        if !is_empty && !seen.is_bunched {
             // Others fill the queue.
             return self.cut(trial.excess, seen, trip, seen.queue, false);
         }
