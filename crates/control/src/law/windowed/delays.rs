@@ -11,8 +11,8 @@ use crate::belief::samples::Sample;
 use crate::tuning::samples::{HELD_UP, NEXT};
 use crate::units::Span;
 
-/// Delays are those of the last rounds, at most so many, within [`Objective::lately`], and of more until
-/// there are [`Objective::min_delays`]: one may be late alone.
+/// Delays are those of the rounds within [`Objective::lately`], two at most, and of more rounds until there
+/// are [`Objective::min_delays`]: one datagram may be late alone.
 const LAST_ROUNDS: usize = 2;
 const ROUNDS: usize = 8;
 
@@ -122,11 +122,18 @@ impl Delays {
         recent.fold(f64::INFINITY, |least, (_, round)| least.min(round.least))
     }
 
-    /// So many arrived with this delay.
+    /// This number of datagrams arrived with this delay.
     #[cfg(test)]
     pub(super) fn push(&mut self, count: u32, delay: f64) {
         let sum = f64::from(count) * delay;
         self.round.push(Round { least: delay, longest: delay, sum, count, bunched: 0 });
+    }
+
+    /// And all of them in bunches.
+    #[cfg(test)]
+    pub(super) fn push_bunched(&mut self, count: u32, delay: f64) {
+        self.push(count, delay);
+        self.round.bunched += count;
     }
 }
 
@@ -186,5 +193,16 @@ mod tests {
         assert!(!is_bunched(0.0, 6, 100.0), "sent together");
         assert!(!is_bunched(100.0, 6, 1_000.0), "a link of 100 Mbit/s after an outage of 6 ms");
         assert!(!is_bunched(0.0, 2, 1_000.0), "two are closer than what holds up");
+    }
+
+    #[test]
+    fn a_bunch_alone_is_of_a_program_that_was_held_up() {
+        let mut delays = Delays::NONE;
+        for n in 0..60_u16 {
+            let at = Span::from_millis(if (10..16).contains(&n) { 15 } else { n });
+            let sample = Sample { sent: Span::from_millis(n), at, ..Sample::ZERO };
+            delays.on_arrival(&sample, 0.001);
+        }
+        assert!(!end(&mut delays, 100).is_bunched);
     }
 }

@@ -434,6 +434,22 @@ mod tests {
     }
 
     #[test]
+    fn a_larger_window_is_tried_unless_a_drain_has_left_a_queue() {
+        let is_tried = |drains: u8| {
+            let mut it = begun();
+            for _ in 0..drains {
+                it.0.others.begin_drain(0.06);
+                (0..2).for_each(|_| _ = it.0.others.end_drain_round(40.0, 0.06, 0.001));
+            }
+            (0..2).any(|_| {
+                it.0.delays.push_bunched(40, 0.02);
+                round(&mut it, 60, 0.02) > 1.4 * 40.0
+            })
+        };
+        assert!(is_tried(0) && !is_tried(1));
+    }
+
+    #[test]
     fn what_passes_at_most_is_known_only_of_a_full_path() {
         let peak = |fast: f64, slow: f64| {
             let mut it = begun();

@@ -8,8 +8,8 @@
 
 use super::{MIN_GROWTH, NEAR_FULL, Seen, Window};
 
-/// How much larger the window is that is tried, and what part of the time that a queue of its own would add
-/// may be chance. With half as much larger 4 MiB over links of jitter in order take a percent longer, and
+/// The window that is tried is this many times as large, and this part of the time that a queue of its own
+/// would add may be chance. With half as much larger 4 MiB over links of jitter in order take a percent longer, and
 /// with twice as much their queues drop one datagram in a hundred more.
 const LARGER: f64 = 1.5;
 const CHANCE: f64 = 0.5;
@@ -55,7 +55,7 @@ impl Larger {
         self.tried = None;
     }
 
-    /// Datagrams have another size: as much is so many times as many.
+    /// Datagrams have another size: the window is this many times as many of them.
     pub(super) fn scale(&mut self, times: f64) {
         self.tried = self.tried.map(|it| Tried { size: times * it.size, ..it });
     }
