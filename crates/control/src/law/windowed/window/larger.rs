@@ -9,8 +9,8 @@
 use super::{MIN_GROWTH, NEAR_FULL, Seen, Window};
 
 /// The window that is tried is this many times as large, and this part of the time that a queue of its own
-/// would add may be chance. With half as much larger 4 MiB over links of jitter in order take a percent longer, and
-/// with twice as much their queues drop one datagram in a hundred more.
+/// would add may be chance. With half as much larger 4 MiB over links of jitter in order take a percent
+/// longer, and with twice as much their queues drop one datagram in a hundred more.
 const LARGER: f64 = 1.5;
 const CHANCE: f64 = 0.5;
 
