@@ -116,6 +116,26 @@ pub(crate) struct Samples {
     bunched_at: Span,
 }
 
+/// Datagrams that arrive at once: when the first of them was sent, and the last arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bunch {
+    first: Span,
+    at: Span,
+}
+
+impl Bunch {
+    pub(crate) const NONE: Self = Self { first: Span::ZERO, at: NEVER };
+
+    /// The next datagram arrived. Returns whether it came at once with one that was sent long before.
+    pub(crate) fn takes(&mut self, sample: &Sample) -> bool {
+        if sample.at - self.at >= NEXT {
+            self.first = sample.sent;
+        }
+        self.at = sample.at;
+        sample.sent - self.first >= HELD_UP
+    }
+}
+
 impl Samples {
     /// The samples of a transfer whose first datagram has the number `first`.
     pub(crate) const fn new(first: u64) -> Self {
@@ -192,14 +212,8 @@ impl Samples {
     /// Whether of the newest samples some were sent long after others and followed them at once: no queue of
     /// theirs held those up.
     fn has_bunch(&self) -> bool {
-        let mut bunch: Option<(Span, Span)> = None;
-        self.newest(2 * (MAX_ARRIVALS - 1)).any(|sample| {
-            let (first_sent, _) = *bunch
-                .filter(|&(_, at)| sample.at - at < NEXT)
-                .get_or_insert((sample.sent, sample.at));
-            bunch = Some((first_sent, sample.at));
-            sample.sent - first_sent >= HELD_UP
-        })
+        let mut bunch = Bunch::NONE;
+        self.newest(2 * (MAX_ARRIVALS - 1)).any(|sample| bunch.takes(sample))
     }
 
     /// Counts the bytes up to this number.

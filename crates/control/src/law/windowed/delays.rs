@@ -7,8 +7,7 @@
 
 use super::objective::Objective;
 use super::window::Seen;
-use crate::belief::samples::Sample;
-use crate::tuning::samples::{HELD_UP, NEXT};
+use crate::belief::samples::{Bunch, Sample};
 use crate::units::Span;
 
 /// Delays are those of the rounds within [`Objective::lately`], two at most, and of more rounds until there
@@ -52,15 +51,14 @@ impl Round {
 pub(super) struct Delays {
     round: Round,
     rounds: [(Span, Round); ROUNDS],
-    /// When the first datagram of the newest bunch was sent, and its last one arrived.
-    bunch: (Span, Span),
+    bunch: Bunch,
 }
 
 impl Delays {
     pub(super) const NONE: Self = Self {
         round: Round::NONE,
         rounds: [(Span::ZERO, Round::NONE); ROUNDS],
-        bunch: (Span::ZERO, Span::ZERO),
+        bunch: Bunch::NONE,
     };
 
     /// What this round has seen does not count.
@@ -70,9 +68,7 @@ impl Delays {
 
     /// A datagram arrived with this queueing delay, in seconds.
     pub(super) fn on_arrival(&mut self, sample: &Sample, delay: f64) {
-        let (first, at) = self.bunch;
-        self.bunch = (if sample.at - at < NEXT { first } else { sample.sent }, sample.at);
-        let bunched = u32::from(sample.sent - self.bunch.0 >= HELD_UP);
+        let bunched = u32::from(self.bunch.takes(sample));
         self.round.push(Round { least: delay, longest: delay, sum: delay, count: 1, bunched });
     }
 
@@ -93,10 +89,12 @@ impl Delays {
 
     /// This round ends: what its delays say.
     pub(super) fn end_round(&mut self, now: Span, objective: &Objective, seen: &mut Seen) {
-        seen.mean = self.round.sum / f64::from(self.round.count.max(1));
         self.rounds.rotate_right(1);
         self.rounds[0] = (now, core::mem::replace(&mut self.round, Round::NONE));
         let lately = self.lately(now, objective);
+        // A round in which no delay was seen has that of the rounds before.
+        let of = if self.rounds[0].1.count > 0 { self.rounds[0].1 } else { lately };
+        seen.mean = of.sum / f64::from(of.count.max(1));
         seen.queue = lately.least;
         seen.spread = (lately.longest - lately.least).max(0.0);
         seen.is_bunched = f64::from(lately.bunched) > BUNCHED * f64::from(lately.count);
@@ -159,6 +157,16 @@ mod tests {
         assert_eq!(lately(100, 0.001, 60), 0.001);
         assert_eq!(lately(200, 0.034, 1), 0.001, "the round before counts, too");
         assert_eq!(lately(300, 0.034, 60), 0.034, "sixty are a queue");
+    }
+
+    #[test]
+    fn the_mean_is_of_the_round_and_of_those_before_if_it_saw_nothing() {
+        let mut delays = Delays::NONE;
+        delays.push(60, 0.010);
+        assert!((end(&mut delays, 100).mean - 0.010).abs() < 1e-9);
+        delays.push(60, 0.030);
+        assert!((end(&mut delays, 120).mean - 0.030).abs() < 1e-9);
+        assert!((end(&mut delays, 130).mean - 0.030).abs() < 1e-9, "none is no short one");
     }
 
     /// Over 15 ms of jitter in order, or where the rate falls for a moment, the window shrank for nothing: 4

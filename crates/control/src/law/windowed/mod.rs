@@ -402,6 +402,16 @@ mod tests {
         (Windowed::new(Pace::new(rate), rate, trip, (60, 60), PACKET), Sample::ZERO)
     }
 
+    /// The same after drains that have left a queue.
+    fn begun_after(drains: u8) -> (Windowed, Sample) {
+        let mut it = begun();
+        for _ in 0..drains {
+            it.0.others.begin_drain(0.06);
+            (0..2).for_each(|_| _ = it.0.others.end_drain_round(40.0, 0.06, 0.001));
+        }
+        it
+    }
+
     /// A round in which 40 datagrams pass in this time, with this queue. Returns the window after it.
     fn round((law, sample): &mut (Windowed, Sample), took_ms: u16, queue: f64) -> f64 {
         let at = sample.at + Span::from_millis(took_ms);
@@ -420,11 +430,7 @@ mod tests {
     #[test]
     fn a_window_is_kept_where_the_rate_varies_but_not_beside_others() {
         let sizes = |drains: u8| {
-            let mut it = begun();
-            for _ in 0..drains {
-                it.0.others.begin_drain(0.06);
-                (0..2).for_each(|_| _ = it.0.others.end_drain_round(40.0, 0.06, 0.001));
-            }
+            let mut it = begun_after(drains);
             let before = (0..8).map(|_| round(&mut it, 60, 0.010_5)).last();
             (before.unwrap(), (0..4).map(|_| round(&mut it, 240, 0.16)).last().unwrap())
         };
@@ -436,11 +442,7 @@ mod tests {
     #[test]
     fn a_larger_window_is_tried_unless_a_drain_has_left_a_queue() {
         let is_tried = |drains: u8| {
-            let mut it = begun();
-            for _ in 0..drains {
-                it.0.others.begin_drain(0.06);
-                (0..2).for_each(|_| _ = it.0.others.end_drain_round(40.0, 0.06, 0.001));
-            }
+            let mut it = begun_after(drains);
             (0..2).any(|_| {
                 it.0.delays.push_bunched(40, 0.02);
                 round(&mut it, 60, 0.02) > 1.4 * 40.0
