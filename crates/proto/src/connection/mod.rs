@@ -207,8 +207,8 @@ impl Connection {
         self.life.now().since(self.liveness.created())
     }
 
-    /// Datagrams of the peer, of all since the connection began, that have not arrived though later ones have:
-    /// lost, or overtaken.
+    /// Datagrams of the peer that have not arrived, though later ones have: lost, or overtaken. Of all since
+    /// the connection began.
     #[must_use]
     pub fn datagrams_missing(&self) -> u64 {
         self.inbound.heard().missing()
