@@ -183,13 +183,31 @@ impl RandomLink {
         changes.take_while(|change| change.at < end).collect()
     }
 
-    /// The physical limit L of a join for a block: a round trip, and the bytes in full datagrams at the drawn
-    /// rate, lost ones sent again. Half of the largest jitter and of a bunch is in it, changes of the rate
-    /// are not.
+    /// The physical limit L of a join for a block, as the lab counts it: a round trip, half of the largest
+    /// jitter and of a bunch, and for how long the block in full datagrams, lost ones sent again, occupies the
+    /// bottleneck from the moment at which its request is there, while the rate changes as it does.
     pub fn limit(&self, bytes: u64) -> Duration {
         let wire_bits = bytes as f64 * 8.0 * (1.0 + UDP_IP_OVERHEAD as f64 / DATAGRAM_BYTES);
         let sending = wire_bits / (self.rate_mbit * 1e3 * (1.0 - self.loss));
-        ms(self.rtt_ms + sending + self.jitter_ms / 2.0 + self.bunch_ms / 2.0)
+        ms(self.rtt_ms + self.lasts(sending) + self.jitter_ms / 2.0 + self.bunch_ms / 2.0)
+    }
+
+    /// How long it takes to pass what takes this long at the drawn rate, in ms.
+    fn lasts(&self, sending: f64) -> f64 {
+        if self.steps.iter().all(|&factor| factor <= 0.0) {
+            return sending;
+        }
+        let begins = self.rtt_ms / 2.0;
+        let (mut left, mut now, mut ends) = (sending, begins, 0.0);
+        for factor in self.steps.iter().cycle() {
+            ends += self.step_ms;
+            let passed = factor * (ends - now).max(0.0);
+            if passed >= left {
+                return now + left / factor - begins;
+            }
+            (left, now) = (left - passed, now.max(ends));
+        }
+        unreachable!("one of the steps passes something, again and again")
     }
 }
 
@@ -258,6 +276,25 @@ mod tests {
         assert_eq!(link.limit(300_000), Duration::from_micros(295_600));
         let odd = RandomLink { loss: 0.5, jitter_ms: 4.0, bunch_ms: 2.0, ..link };
         assert_eq!(odd.limit(300_000), Duration::from_micros(544_200));
+    }
+
+    /// By hand: 245.6 ms at the drawn rate. The request is there after 25 ms, half of the next 75 is passed,
+    /// nothing for 100, and all of the next 100; then half of 100 again, and the last 58.1 ms end after the
+    /// outage that follows.
+    #[test]
+    fn a_limit_follows_the_rate() {
+        let link = RandomLink {
+            rate_mbit: 10.0,
+            rtt_ms: 50.0,
+            steps: vec![0.5, 0.0, 1.0],
+            step_ms: 100.0,
+            ..RandomLink::default()
+        };
+        let done = 500.0 + (245.6 - 75.0 / 2.0 - 100.0 - 100.0 / 2.0);
+        let limit = link.limit(300_000).as_secs_f64() * 1e3;
+        assert!((limit - (50.0 + done - 25.0)).abs() < 1e-3, "{limit}");
+        let steady = RandomLink { steps: vec![1.0], ..link };
+        assert_eq!(steady.limit(300_000), Duration::from_micros(295_600));
     }
 
     #[test]
