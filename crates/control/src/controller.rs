@@ -11,6 +11,7 @@ use crate::belief::bottleneck::Bottleneck;
 use crate::belief::delivered::{Delivered, Proven};
 use crate::belief::known::{Known, Trust};
 use crate::belief::loss::LossEstimate;
+use crate::belief::path_loss::PathLoss;
 use crate::belief::samples::Sample;
 use crate::belief::way_back::WayBack;
 use crate::history::{History, PathId};
@@ -19,7 +20,7 @@ use crate::law::trains::Trains;
 use crate::law::{Blind, Link, Pacing};
 use crate::tuning::near::{NEAR, is_fast};
 use crate::tuning::rate_finder::{TRAIN_ABOVE, TRAINLESS_AFTER};
-use crate::tuning::{ACK_DELAY, FIRST_RTT, FULL_PACKET, MAX_COUNTED_LOST, blind, flow};
+use crate::tuning::{ACK_DELAY, FIRST_RTT, FULL_PACKET, flow};
 use crate::units::{Bytes, Rate, Span};
 use crate::urgency::Urgency;
 
@@ -41,7 +42,7 @@ pub struct Controller {
     /// How much earlier datagrams were sent that others have overtaken.
     disorder: Span,
     pub(crate) bottleneck: Bottleneck,
-    loss: LossEstimate,
+    loss: PathLoss,
     pub(crate) pacing: Pacing,
     delivered: Delivered,
     way_back: WayBack,
@@ -50,13 +51,6 @@ pub struct Controller {
     pub(crate) trains: Trains,
     /// The number of acknowledged slices.
     acked: usize,
-    /// Datagrams whose fate was settled while no rate was known.
-    without_rate: usize,
-    /// Losses of datagrams from this number on are in the estimate: those that were sent before there was a
-    /// rate are not.
-    loss_from: u64,
-    /// Those in it of datagrams that were given up.
-    given_up: usize,
     pub(crate) next_tail: Instant,
     /// The size of the last datagram, and of a full one.
     pub(crate) last_bytes: Bytes,
@@ -83,16 +77,13 @@ impl Controller {
             rtt_span: FIRST_RTT.into(),
             disorder: Span::ZERO,
             bottleneck: Bottleneck::new(known.rate, from).recalling(Bytes(queue)),
-            loss: known.loss,
+            loss: PathLoss::new(known.loss),
             pacing: Pacing::new(floor, known.rate).at_least(known.is_least),
             delivered: Delivered::new(if is_own { known.proven } else { Proven::NOTHING }),
             recalled: (!is_own && known.rate.is_some()).then(recalled),
             way_back: WayBack::new(),
             trains: Trains::new(),
             acked: 0,
-            without_rate: 0,
-            loss_from: u64::MAX,
-            given_up: 0,
             next_tail: Instant::ZERO,
             last_bytes: FULL_PACKET,
             packet: FULL_PACKET,
@@ -111,7 +102,7 @@ impl Controller {
             is_least: least.is_some(),
             proven: self.delivered.proven(),
             queue_bytes: self.bottleneck.queue_seen().saturating_u32(),
-            loss: self.loss,
+            loss: *self.loss.estimate(),
             at: self.heard_at,
             trust: Trust::Own,
         }
@@ -187,22 +178,16 @@ impl Controller {
     /// A datagram of it was acknowledged that counted as lost, or was given up: what that has changed is
     /// undone, and no more than that.
     pub fn on_spurious(&mut self, number: u64, was_given_up: bool) {
-        if !was_given_up {
-            self.pacing.on_spurious(number);
-            if number >= self.loss_from {
-                self.loss.on_late();
-            }
-        } else if self.given_up > 0 {
-            self.given_up -= 1;
-            self.loss.on_late();
+        if was_given_up {
+            return self.loss.on_back();
         }
+        self.pacing.on_spurious(number);
+        self.loss.on_spurious(number);
     }
 
     /// This many datagrams are given up, for nothing was heard for long.
     pub fn on_given_up(&mut self, datagrams: usize) {
-        let counted = datagrams.min(MAX_COUNTED_LOST);
-        (0..counted).for_each(|_| self.loss.on_packet(true));
-        self.given_up += counted;
+        self.loss.on_given_up(datagrams);
     }
 
     /// The fate of the next datagram of it is settled.
@@ -211,17 +196,7 @@ impl Controller {
             self.bottleneck.on_lost(number);
         }
         self.pacing.on_settled(number, is_lost);
-        // What is lost before there is a rate was sent too fast. Where no train gives one, it is all that
-        // there is to plan with.
-        let is_known = self.bottleneck.rate().is_some();
-        self.without_rate += usize::from(!is_known);
-        let is_counted = is_known || self.without_rate > blind::BELIEVED_SLICES;
-        if is_counted && self.loss_from == u64::MAX {
-            self.loss_from = number;
-        }
-        if number >= self.loss_from {
-            self.loss.on_packet(is_lost);
-        }
+        self.loss.on_settled(number, is_lost, self.bottleneck.rate().is_some());
     }
 
     /// A router has marked a datagram, no older than `number`: its queue is too long.
@@ -244,7 +219,10 @@ impl Controller {
         if !self.bottleneck.finder().has_train(self.trains.packets() / 2) {
             self.trains.try_again();
         }
-        if self.is_alone() && self.without_rate > TRAINLESS_AFTER && !self.trains.is_running() {
+        if self.is_alone()
+            && self.loss.without_rate() > TRAINLESS_AFTER
+            && !self.trains.is_running()
+        {
             self.bottleneck.do_without_trains();
         }
     }
@@ -263,7 +241,7 @@ impl Controller {
         let is_long = self.acked > if is_disordered { flow::LONG / 4 } else { flow::LONG };
         let Self { bottleneck, pacing, .. } = self;
         let known = bottleneck.rate();
-        let count = bottleneck.on_arrivals(arrivals, history, &self.loss, now, is_long);
+        let count = bottleneck.on_arrivals(arrivals, history, self.loss.estimate(), now, is_long);
         if let Some((sent, queue)) = bottleneck.newest_queue().filter(|_| count > 0) {
             self.way_back.on_report(now.into(), sent, queue);
         }
@@ -378,7 +356,7 @@ impl Controller {
     #[inline]
     #[must_use]
     pub const fn loss(&self) -> &LossEstimate {
-        &self.loss
+        self.loss.estimate()
     }
 
     /// The rate of the bottleneck; `None` while it is not known.
@@ -426,6 +404,7 @@ mod tests {
     use super::*;
     use crate::history::tests::Log;
     use crate::pacer::Pacer;
+    use crate::tuning::MAX_COUNTED_LOST;
 
     const ID: PathId = PathId::FIRST;
 
@@ -473,7 +452,7 @@ mod tests {
         }
 
         fn lost(&self) -> f64 {
-            let losses = self.path.loss.measured();
+            let losses = self.path.loss().measured();
             losses.share * losses.packets
         }
     }

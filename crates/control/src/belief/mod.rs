@@ -6,6 +6,7 @@ pub(crate) mod delivered;
 mod envelope;
 pub(crate) mod known;
 pub(crate) mod loss;
+pub(crate) mod path_loss;
 mod rate_finder;
 pub(crate) mod requests;
 pub(crate) mod samples;

@@ -39,8 +39,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "where trains fail, a rate goes on to depend on them",
         edits: &[edit(
             PATH,
-            "if self.is_alone() && self.without_rate > TRAINLESS_AFTER",
-            "if !$off && self.is_alone() && self.without_rate > TRAINLESS_AFTER",
+            "&& self.loss.without_rate() > TRAINLESS_AFTER",
+            "&& !$off && self.loss.without_rate() > TRAINLESS_AFTER",
         )],
     },
     Mechanism {
