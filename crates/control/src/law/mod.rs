@@ -174,11 +174,14 @@ impl Pacing {
     /// A rate is known. What the start shows is measured, also by what was sent on a guess behind the first
     /// train.
     fn start(&mut self, rate: Rate) {
-        let (first, passed_at) = match &self.law {
-            Law::Blind(blind) => (blind.next_after_train().min(self.next), blind.passed_at(rate)),
-            _ => (self.next, Span::ZERO),
+        let (first, guess, passed_at) = match &self.law {
+            Law::Blind(blind) => {
+                let first = blind.next_after_train().min(self.next);
+                (first, blind.rate(), blind.passed_at(rate))
+            }
+            _ => (self.next, rate, Span::ZERO),
         };
-        let mut start = Start::new(rate, first, self.next);
+        let mut start = Start::new(rate, guess, first, self.next);
         if self.is_near() {
             start.hold(passed_at, self.room);
         }

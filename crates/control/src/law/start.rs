@@ -87,13 +87,13 @@ pub(super) struct Start {
 
 impl Start {
     /// Begins at this rate with datagram `next`. Datagrams from `judged_from` on are judged, also those that
-    /// were sent on a guess.
-    pub(super) fn new(rate: Rate, judged_from: u64, next: u64) -> Self {
+    /// were sent at the `guess`.
+    pub(super) fn new(rate: Rate, guess: Rate, judged_from: u64, next: u64) -> Self {
         Self {
             pace: Pace::new(rate),
             known: rate,
             round: Round::default(),
-            stretch: Stretch::new(),
+            stretch: Stretch::new(guess),
             judged_from,
             disorder: Span::ZERO,
             share: None,
@@ -229,6 +229,7 @@ mod tests {
     use super::*;
     use crate::belief::bottleneck::Bottleneck;
     use crate::belief::samples::Sample;
+    use crate::tuning::blind::FIRST_RATE;
 
     const PACKET: Bytes = Bytes(1_250.0);
     const RTT: Span = Span::from_millis(50);
@@ -252,7 +253,7 @@ mod tests {
     #[test]
     fn one_squeezed_round_is_no_crowd() {
         let known = Rate::from_kbps(100_000);
-        let mut start = Start::new(known, 0, 0);
+        let mut start = Start::new(known, known, 0, 0);
         let mut squeezed = |number: u32| {
             let sent = f64::from(number) * Span(1_000.0);
             let passed = 0.5 * known * sent;
@@ -274,7 +275,7 @@ mod tests {
         let known = Rate::from_kbps(100_000);
         // The caller is late for the first datagrams, up to this number.
         let is_crowded = |late, until, delay| {
-            let mut start = Start::new(known, 0, 0);
+            let mut start = Start::new(known, known, 0, 0);
             let link = Link::new(&Bottleneck::new(None, 0), RTT, PACKET, false, Span::ZERO);
             for number in 0..100_u32 {
                 if number < until {
@@ -296,7 +297,7 @@ mod tests {
     /// Datagrams of a train wait side by side, however late they arrive.
     #[test]
     fn only_what_is_behind_a_train_shows_others() {
-        let mut start = Start::new(Rate::from_kbps(100_000), 20, 40);
+        let mut start = Start::new(Rate::from_kbps(100_000), FIRST_RATE, 20, 40);
         let found = (0..40_u32).find(|&number| {
             let at = f64::from(number) * Span::from_millis(10);
             let sample = Sample::of((number.into(), PACKET), [Span::ZERO, at], [PACKET; 2]);
@@ -309,7 +310,7 @@ mod tests {
     #[test]
     fn a_flood_of_which_the_rate_of_the_link_arrives_is_its_own() {
         let floods = [20_000, 100_000].map(|kbps| {
-            let mut start = Start::new(Rate::from_kbps(kbps), 20, 800);
+            let mut start = Start::new(Rate::from_kbps(kbps), FIRST_RATE, 20, 800);
             (20..400).for_each(|number| arrive_late(&mut start, number, 5, Span::ZERO));
             start.flood().is_some()
         });
@@ -322,7 +323,7 @@ mod tests {
     fn a_window_begins_with_less_where_a_queue_shows_others() {
         let known = Rate::from_kbps(100_000);
         let shares = [Span::ZERO, Span::from_millis(30)].map(|delay| {
-            let mut start = Start::new(known, 20, 800);
+            let mut start = Start::new(known, FIRST_RATE, 20, 800);
             (20..400).for_each(|number| arrive_late(&mut start, number, 10, delay));
             start.share(known).unwrap() / known
         });

@@ -21,19 +21,21 @@ pub(super) enum Found {
 /// The arrivals since the first of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stretch {
+    /// The rate at which a guess sends what shows others.
+    guess: Rate,
     first: Option<Sample>,
     count: u32,
 }
 
 impl Stretch {
-    pub(super) const fn new() -> Self {
-        Self { first: None, count: 0 }
+    pub(super) fn new(guess: Rate) -> Self {
+        Self { guess: guess.min(FIRST_RATE), first: None, count: 0 }
     }
 
     /// A datagram that was not of a train arrived, over a link that is known to have this rate.
     pub(super) fn on_arrival(&mut self, sample: &Sample, known: Rate) -> Option<Found> {
         let Some(first) = self.first else {
-            *self = Self { first: Some(*sample), count: 1 };
+            (self.first, self.count) = (Some(*sample), 1);
             return None;
         };
         self.count += 1;
@@ -52,7 +54,7 @@ impl Stretch {
         }
         self.first = None;
         // What was sent as slowly as datagrams arrive is never held up.
-        let is_fast = bytes / took >= FAST * known.min(FIRST_RATE);
+        let is_fast = bytes / took >= FAST * known.min(self.guess);
         (is_fast && !is_held_up(FREE)).then_some(Found::Nobody)
     }
 }
@@ -65,8 +67,8 @@ mod tests {
     const LINK: Rate = Rate::from_kbps(100_000);
 
     /// The finding where datagrams are sent, and arrive, at these distances, on a link of this rate.
-    fn found_on(known: Rate, sent: Span, at: Span) -> Option<Found> {
-        let mut stretch = Stretch::new();
+    fn found_on(known: Rate, guess: Rate, sent: Span, at: Span) -> Option<Found> {
+        let mut stretch = Stretch::new(guess);
         (0..ARRIVALS).find_map(|n| {
             let (times, passed) = (f64::from(n), f64::from(n) * FULL_PACKET);
             let sample =
@@ -76,7 +78,7 @@ mod tests {
     }
 
     fn found(sent: Span, at: Span) -> Option<Found> {
-        found_on(LINK, sent, at)
+        found_on(LINK, FIRST_RATE, sent, at)
     }
 
     /// One of 35 that joined at once on 61 Mbit/s read that rate from its train, and sent at it: 44 % of
@@ -104,13 +106,25 @@ mod tests {
     fn a_link_that_is_slower_than_the_guess_is_not_shared_for_that() {
         let slow = Rate::from_kbps(5_000);
         let nobody = Some(Found::Nobody);
-        assert_eq!(found_on(slow, FULL_PACKET / FIRST_RATE, FULL_PACKET / slow), nobody);
+        let paced = FULL_PACKET / FIRST_RATE;
+        assert_eq!(found_on(slow, FIRST_RATE, paced, FULL_PACKET / slow), nobody);
+    }
+
+    /// On 256 Mbit/s with 9 up the copies of the request gave a guess of 9, and what went at it was too slow
+    /// to show anything: 4 MiB took a round trip longer.
+    #[test]
+    fn what_is_sent_at_a_slow_guess_shows_as_much() {
+        let guess = Rate::from_kbps(9_000);
+        let paced = FULL_PACKET / guess;
+        assert_eq!(found_on(LINK, guess, paced, paced), Some(Found::Nobody));
+        assert_eq!(found_on(LINK, guess, paced, 11.0 * paced), Some(Found::Others));
+        assert_eq!(found_on(LINK, guess, 2.0 * paced, 2.0 * paced), None, "slower than that");
     }
 
     /// Of three datagrams one may be late for any reason.
     #[test]
     fn a_few_that_are_late_show_no_others() {
-        let mut stretch = Stretch::new();
+        let mut stretch = Stretch::new(FIRST_RATE);
         let late = (0..3).map(|n: u32| {
             let at = f64::from(n) * Span::from_millis(10);
             let sample = Sample::of((n.into(), FULL_PACKET), [Span::ZERO, at], [FULL_PACKET; 2]);

@@ -169,7 +169,8 @@ pub(crate) mod stretch {
     pub(crate) const HELD_UP: (f64, Span) = (1.5, Span::from_millis(2));
     pub(crate) const FREE: (f64, Span) = (1.05, Span(700.0));
 
-    /// The least part of the known rate, or of the guess if that is less, at which they were sent.
+    /// The least part of the known rate, or of the guess if that is less, at which they were sent. Above 20
+    /// Mbit/s a guess counts as that.
     pub(crate) const FAST: f64 = 0.8;
 
     /// The part of that time over which they were sent at least, or this: datagrams that are sent at once

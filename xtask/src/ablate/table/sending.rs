@@ -83,8 +83,8 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "what was sent on a guess is not judged",
         edits: &[edit(
             PACING,
-            "Law::Blind(blind) => (blind.next_after_train()",
-            "Law::Blind(blind) if !$off => (blind.next_after_train()",
+            "let first = blind.next_after_train().min(self.next);",
+            "let first = if $off { self.next } else { blind.next_after_train().min(self.next) };",
         )],
     },
     Mechanism {
