@@ -184,8 +184,8 @@ impl RandomLink {
     }
 
     /// The physical limit L of a join for a block, as the lab counts it: a round trip, half of the largest
-    /// jitter and of a bunch, and for how long the block in full datagrams, lost ones sent again, occupies the
-    /// bottleneck from the moment at which its request is there, while the rate changes as it does.
+    /// jitter and of a bunch, and the time for which the block in full datagrams, lost ones sent again,
+    /// occupies the bottleneck, from its request on, while the rate changes as it does.
     pub fn limit(&self, bytes: u64) -> Duration {
         let wire_bits = bytes as f64 * 8.0 * (1.0 + UDP_IP_OVERHEAD as f64 / DATAGRAM_BYTES);
         let sending = wire_bits / (self.rate_mbit * 1e3 * (1.0 - self.loss));
