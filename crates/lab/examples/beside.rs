@@ -1,8 +1,8 @@
-//! What transfers of ours get beside TCP on one link, over a fair share: 96 cells of a minute, in virtual
-//! time.
+//! What transfers of ours get beside TCP on one link, over a fair share, and what CUBIC gets beside BBR: 144
+//! cells of a minute, in virtual time.
 //!
 //! ```sh
-//! cargo run --release -p haulier-lab --example beside             # all cells, a summary: two minutes
+//! cargo run --release -p haulier-lab --example beside             # all cells, a summary: five minutes
 //! cargo run --release -p haulier-lab --example beside -- 2 -v     # every second cell, a line for each
 //! ```
 //!
@@ -42,14 +42,14 @@ impl Cell {
         cells
     }
 
-    /// What ours got in the mean over a fair share, in all of the run and early in it.
-    fn run(&self, rival: Competitor, seed: u64) -> [f64; 2] {
+    /// What the first kind got in the mean over a fair share, in all of the run and early in it.
+    fn run(&self, mine: &Competitor, rival: &Competitor, seed: u64) -> [f64; 2] {
         let queue_bytes = self.mbit * self.rtt_ms * self.queue_permille / 8;
         let link = LinkConfig::new(self.mbit * 1_000_000, Duration::ZERO).with_queue(queue_bytes);
         let flows = self.ours + self.theirs;
         let rtt = Duration::from_millis(self.rtt_ms);
         let flow = |n: usize| {
-            let flow = if n < self.ours { Competitor::haulier(config()) } else { rival.clone() };
+            let flow = if n < self.ours { mine.clone() } else { rival.clone() };
             // Ours are neither the first nor the last.
             let place = (3 * n + 1) % flows;
             flow.with_extra_rtt(rtt).starting_at(Instant::from_millis(100 * place as u64))
@@ -91,21 +91,28 @@ fn main() {
             }
         }
     }
-    for (name, rival) in [("CUBIC", Competitor::cubic()), ("BBR", Competitor::bbr())] {
+    let (cubic, bbr) = (Competitor::cubic(), Competitor::bbr());
+    let ours = Competitor::haulier(config());
+    let pairs = [
+        ("ours beside CUBIC", &ours, &cubic),
+        ("ours beside BBR", &ours, &bbr),
+        ("CUBIC beside BBR", &cubic, &bbr),
+    ];
+    for (name, mine, rival) in pairs {
         let (mut all, mut early) = (Vec::new(), Vec::new());
         for (seed, cell) in (1..).zip(Cell::all()).skip(step - 1).step_by(step) {
-            let [whole, first] = cell.run(rival.clone(), seed);
+            let [whole, first] = cell.run(mine, rival, seed);
             if is_verbose {
                 let Cell { ours, theirs, mbit, rtt_ms, queue_permille } = cell;
                 println!(
-                    "{ours} beside {theirs} of {name}, {mbit} Mbit/s, {rtt_ms} ms, a queue of \
+                    "{name}, {ours} and {theirs}, {mbit} Mbit/s, {rtt_ms} ms, a queue of \
                      {queue_permille} permille: {whole:.2}, early {first:.2}"
                 );
             }
             all.push(whole);
             early.push(first);
         }
-        println!("beside {name}, a minute:   {}", summary(all, 0.5..=2.0));
-        println!("beside {name}, ten seconds: {}", summary(early, 0.3..=3.0));
+        println!("{name}, a minute:   {}", summary(all, 0.5..=2.0));
+        println!("{name}, ten seconds: {}", summary(early, 0.3..=3.0));
     }
 }
