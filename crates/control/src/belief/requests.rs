@@ -18,6 +18,8 @@ pub struct RequestTrain {
     gaps: (u32, u32),
     /// Bytes after the first copy, UDP and IP included.
     bytes: u32,
+    /// What tells the newest one from others.
+    newest: u32,
 }
 
 impl Default for RequestTrain {
@@ -30,15 +32,20 @@ impl RequestTrain {
     /// No copy has arrived.
     #[must_use]
     pub const fn new() -> Self {
-        Self { first: None, last: 0, gaps: (u32::MAX, 0), bytes: 0 }
+        Self { first: None, last: 0, gaps: (u32::MAX, 0), bytes: 0, newest: 0 }
     }
 
-    /// A copy arrived; `bytes` is its size with UDP and IP.
-    pub fn on_copy(&mut self, now: Instant, bytes: usize) {
+    /// A copy arrived; `bytes` is its size with UDP and IP. Each has its own padding, and so its own `check`:
+    /// one with that of the newest is the same, which the network has doubled, and was not sent in the train.
+    pub fn on_copy(&mut self, now: Instant, bytes: usize, check: u32) {
+        let newest = core::mem::replace(&mut self.newest, check);
         let Some(first) = self.first else {
             self.first = Some(now);
             return;
         };
+        if check == newest {
+            return;
+        }
         let after = u32::try_from(now.since(first).as_nanos()).unwrap_or(u32::MAX);
         let gap = after.saturating_sub(self.last);
         if span(gap) > TRAIN_GAP {
@@ -73,10 +80,23 @@ mod tests {
 
     fn train(micros: &[u64]) -> Option<Rate> {
         let mut train = RequestTrain::new();
-        for at in micros {
-            train.on_copy(Instant::from_nanos(at * 1000), 1228);
+        for (check, at) in (0..).zip(micros) {
+            train.on_copy(Instant::from_nanos(at * 1000), 1228, check);
         }
         train.rate()
+    }
+
+    /// A copy that arrived twice at once made the gaps irregular, and the guess eight times the rate: of 256
+    /// KiB over 3.7 Mbit/s two fifths were dropped.
+    #[test]
+    fn a_copy_that_the_network_has_doubled_is_one() {
+        let mut train = RequestTrain::new();
+        for (check, at) in [(1, 5000), (2, 7600), (2, 7600), (3, 10_200), (3, 10_201), (4, 12_800)]
+        {
+            train.on_copy(Instant::from_nanos(at * 1000), 1228, check);
+        }
+        let rate = train.rate().unwrap();
+        assert!((rate.0 * 8.0 - 3.78).abs() < 0.01, "{rate:?}");
     }
 
     #[test]

@@ -378,12 +378,12 @@ impl Connection {
     }
 
     /// A verified request for this connection arrived, the first or a copy.
-    pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
+    pub(crate) fn on_request(&mut self, now: Instant, bytes: usize, check: u32) {
         self.life.set_now(now);
         self.note_request(now, bytes);
         self.path.on_request(bytes);
         self.life.hasten_close(now);
-        self.path.blocks.on_request(now, bytes + UDP_IPV4_BYTES);
+        self.path.blocks.on_request(now, bytes + UDP_IPV4_BYTES, check);
     }
 
     /// What was measured of the path to the peer, if its address is validated.

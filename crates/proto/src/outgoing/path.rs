@@ -49,9 +49,9 @@ impl BlocksPath {
         Some(rate.bps()).filter(|&bps| bps > 0)
     }
 
-    /// A copy of the request arrived; `bytes` includes UDP and IP headers.
-    pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
-        self.requests.on_copy(now, bytes);
+    /// A copy of the request arrived with this check; `bytes` includes UDP and IP headers.
+    pub(crate) fn on_request(&mut self, now: Instant, bytes: usize, check: u32) {
+        self.requests.on_copy(now, bytes, check);
         if let (Some(rate), Some(state)) = (self.requests.rate(), &mut self.state) {
             state.set_hint(rate);
         }

@@ -46,6 +46,8 @@ struct Request<'a> {
     parts: RequestParts<'a>,
     verified: Verified,
     bytes: usize,
+    /// The first bytes of its check, which are other ones in each copy (H-3.1c).
+    check: u32,
 }
 
 /// A new connection, and the application's request.
@@ -86,7 +88,10 @@ impl Worker {
                 return Err(reason);
             }
         };
-        let request = Request { name: name_of(&parts), parts, verified, bytes: datagram.len() };
+        let [a, b, c, d, ..] = parts.check;
+        let check = u32::from_le_bytes([a, b, c, d]);
+        let bytes = datagram.len();
+        let request = Request { name: name_of(&parts), parts, verified, bytes, check };
         if let Some(id) = self.lingering.of_request(&request.name, path) {
             self.on_late(now, id, path, request.bytes);
             return Err(DropReason::Replayed);
@@ -98,7 +103,7 @@ impl Worker {
                 self.answer(path, self.checked(&in_line, request.verified.keys.as_deref()));
                 Err(DropReason::NoSlot)
             }
-            Verdict::Copy(id) => self.on_copy(now, path, id, request.bytes),
+            Verdict::Copy(id) => self.on_copy(now, path, id, (request.bytes, request.check)),
             Verdict::Elsewhere(worker) => return Ok(Handled::ForWorker(worker)),
             Verdict::Retry => {
                 let cookie = self.rules.cookie_key.make(cookie_time(now), client_id.0, path.remote);
@@ -245,7 +250,7 @@ impl Worker {
         now: Instant,
         path: FourTuple,
         id: ConnectionId,
-        bytes: usize,
+        (bytes, check): (usize, u32),
     ) -> Result<(), DropReason> {
         let Some(connection) = self.slots.connection_mut(id) else {
             return Err(DropReason::Replayed);
@@ -253,7 +258,7 @@ impl Worker {
         if !path.has_remote_of(connection.path()) {
             return Err(DropReason::Replayed);
         }
-        connection.on_request(now, bytes);
+        connection.on_request(now, bytes, check);
         self.refresh(id);
         Ok(())
     }
@@ -277,7 +282,7 @@ impl Worker {
                     }
                     token.claims.clone()
                 });
-                connection.on_request(now, request.bytes);
+                connection.on_request(now, request.bytes, request.check);
                 connection.set_known_path(seat.known);
                 if let Some(block) = &self.rules.config.first_block
                     && connection.send_block(now, block).is_err()
