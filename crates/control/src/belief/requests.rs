@@ -18,7 +18,7 @@ pub struct RequestTrain {
     gaps: (u32, u32),
     /// Bytes after the first copy, UDP and IP included.
     bytes: u32,
-    /// What tells the newest one from others.
+    /// The check of the newest one.
     newest: u32,
 }
 

@@ -88,6 +88,24 @@ fn a_thin_way_up_does_not_make_a_ramp_longer() {
     assert!(ratios[2] < 1.75, "{ratios:?}");
 }
 
+/// A copy of a request that comes twice at once made the first rate eight times that of the link, and two
+/// fifths of a short block were dropped.
+#[test]
+fn a_link_that_doubles_datagrams_gives_no_false_rate() {
+    let block = block(256 << 10);
+    let link = RandomLink {
+        rate_mbit: 3.73,
+        rtt_ms: 90.8,
+        queue_kib: 119.9,
+        duplicates: 1.0,
+        ..Default::default()
+    };
+    for seed in 1..=3 {
+        let run = run_link(&link, Sender::Token, &block, seed);
+        assert!(run.last().is_some() && run.dropped_part() < 0.1, "{}", run.dropped_part());
+    }
+}
+
 /// What is drawn is small, for every byte is sealed.
 #[test]
 fn a_drawn_crowd_is_done() {
