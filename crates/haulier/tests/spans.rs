@@ -105,6 +105,8 @@ fn join() -> Vec<(Level, Option<u64>, String)> {
         let _event = client.wait(turn).unwrap();
     }
     client.close(CloseCode::DONE, "");
+    // The network thread has not handed that over yet. It is for the subscriber, not for this call.
+    assert!(client.poll_trace().is_none());
     while !server.connections().is_empty() {
         let _event = server.wait(turn).unwrap();
     }

@@ -22,7 +22,7 @@ use super::connect::Connect;
 use super::error::{ConnectError, FinishError, NetworkError};
 use super::handle::{Handle, StartError};
 use super::race::Attempt;
-use super::shared::{End as _, State};
+use super::shared::State;
 
 /// A client of a game, and its connection to a server.
 ///
@@ -305,7 +305,7 @@ impl Client {
     /// [sink](Connect::with_trace_sink) takes it.
     #[must_use]
     pub fn poll_trace(&self) -> Option<Traced> {
-        self.handle.shared.lock().end.poll_trace().map(|(_, traced)| traced)
+        self.handle.shared.poll_trace().map(|(_, traced)| traced)
     }
 
     /// The progress of the block being sent.

@@ -22,7 +22,7 @@ use super::error::{FinishError, ListenError, NetworkError};
 use super::gateway::Gateway;
 use super::handle::{Drive, StartError};
 use super::serving::{Common, Serving, Working, unix_time};
-use super::shared::{End as _, State};
+use super::shared::State;
 use super::sinks::Sinks;
 use super::team::Team;
 use super::{aes, over_sockets, secrets};
@@ -447,7 +447,7 @@ impl Server {
     #[must_use]
     pub fn poll_trace(&self) -> Option<(ConnectionId, Traced)> {
         let mut handles = self.team.handles().iter();
-        let (id, traced) = handles.find_map(|handle| handle.shared.lock().end.poll_trace())?;
+        let (id, traced) = handles.find_map(|handle| handle.shared.poll_trace())?;
         Some((id?, traced))
     }
 

@@ -196,6 +196,13 @@ impl<E: End> Shared<E> {
         }
     }
 
+    /// The next event of a trace for the application. None where there are sinks: what the driver has not yet
+    /// handed to them is theirs.
+    pub(crate) fn poll_trace(&self) -> Option<(Option<ConnectionId>, Traced)> {
+        let mut state = self.sinks.is_empty().then(|| self.lock())?;
+        state.end.poll_trace()
+    }
+
     /// Reads the machine.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&E) -> R) -> R {
         look(&self.lock().end)
