@@ -19,7 +19,7 @@ use crate::law::recalled::Recalled;
 use crate::law::trains::Trains;
 use crate::law::{Blind, Link, Pacing};
 use crate::tuning::near::{NEAR, is_fast};
-use crate::tuning::rate_finder::{TRAIN_ABOVE, TRAINLESS_AFTER};
+use crate::tuning::rate_finder::TRAIN_ABOVE;
 use crate::tuning::{ACK_DELAY, FIRST_RTT, FULL_PACKET, flow};
 use crate::units::{Bytes, Rate, Span};
 use crate::urgency::Urgency;
@@ -159,7 +159,7 @@ impl Controller {
         if let Some(recalled) = &mut self.recalled {
             recalled.on_slice_sent(now, bytes);
         }
-        self.trains.on_slice_sent();
+        self.trains.on_slice_sent(number);
     }
 
     /// A datagram of it was acknowledged for the first time; `is_slice` if it carried a part of a block.
@@ -197,6 +197,10 @@ impl Controller {
         }
         self.pacing.on_settled(number, is_lost);
         self.loss.on_settled(number, is_lost, self.bottleneck.rate().is_some());
+        let is_behind_train = number >= self.trains.next() && !self.trains.is_running();
+        if is_behind_train && self.is_alone() {
+            self.bottleneck.do_without_trains();
+        }
     }
 
     /// A router has marked a datagram, no older than `number`: its queue is too long.
@@ -218,12 +222,6 @@ impl Controller {
         self.recalled = self.recalled.filter(|recalled| !recalled.is_over(rtt));
         if !self.bottleneck.finder().has_train(self.trains.packets() / 2) {
             self.trains.try_again();
-        }
-        if self.is_alone()
-            && self.loss.without_rate() > TRAINLESS_AFTER
-            && !self.trains.is_running()
-        {
-            self.bottleneck.do_without_trains();
         }
     }
 

@@ -83,7 +83,7 @@ impl Bottleneck {
         self.finder.rate()
     }
 
-    /// No train of the start gave a rate.
+    /// The train has gone by and gave no rate.
     pub(crate) const fn do_without_trains(&mut self) {
         self.finder.do_without_trains();
     }

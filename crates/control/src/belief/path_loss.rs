@@ -29,11 +29,6 @@ impl PathLoss {
         &self.estimate
     }
 
-    /// Datagrams whose fate was settled while no rate was known.
-    pub(crate) const fn without_rate(&self) -> usize {
-        self.without_rate
-    }
-
     /// The fate of the next datagram is settled, while a rate is known or not.
     pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool, has_rate: bool) {
         self.without_rate += usize::from(!has_rate);

@@ -12,8 +12,8 @@ use super::samples::{Sample, Samples};
 use crate::tuning::FULL_PACKET;
 use crate::tuning::near::{FASTER, is_fast};
 use crate::tuning::rate_finder::{
-    AT_ONCE, CLEAR, FOLLOWED, LONG_TRAIN, MAX_USUAL, MIN_DISORDERED, MIN_TRAIN, PROVISIONAL,
-    QUEUED, RATES, SHORT_TRAIN, SMALLER, SQUEEZED, SURE, TRAIN_ABOVE, TRAIN_BELOW, TRAIN_SPAN,
+    AT_ONCE, CLEAR, FAST_TRAIN, FOLLOWED, LONG_TRAIN, MAX_USUAL, MIN_DISORDERED, MIN_TRAIN,
+    PROVISIONAL, QUEUED, RATES, SMALLER, SQUEEZED, SURE, TRAIN_ABOVE, TRAIN_BELOW, TRAIN_SPAN,
     USED, WINDOW, WINDOW_ARRIVALS,
 };
 use crate::tuning::samples::{HELD_UP, TOGETHER, UNQUEUED};
@@ -44,7 +44,7 @@ pub(crate) struct RateFinder {
     /// The first train arrived at once on a near path: the link is at least that fast, and perhaps much
     /// faster.
     is_at_least: bool,
-    /// No train of the start gave a rate: the queue is too short for one, or others keep it full.
+    /// The train has gone by and gave no rate.
     is_trainless: bool,
 }
 
@@ -98,8 +98,8 @@ impl RateFinder {
         self.is_at_least
     }
 
-    /// No train of the start gave a rate. From now on shorter ones may, and what arrives of anything else is
-    /// a lower bound: a guess is only ever reduced, so a transfer must not depend on trains for ever.
+    /// The train has gone by, and gave no rate. From now on what arrives of anything else is a lower bound: a
+    /// guess is only ever reduced, so a transfer must not depend on it for ever.
     pub(crate) const fn do_without_trains(&mut self) {
         self.is_trainless = true;
     }
@@ -140,11 +140,7 @@ impl RateFinder {
             return self.measure_disordered_train(samples);
         }
         let all = samples.all();
-        let (new, min) = match self.rate {
-            // Those that arrived before are looked at again.
-            None if self.is_trainless => (0, SHORT_TRAIN),
-            _ => (all.len().saturating_sub(count), MIN_TRAIN),
-        };
+        let new = all.len().saturating_sub(count);
         // Those that arrived at once with the newest of before have waited for what arrives now.
         let last = new.checked_sub(1).and_then(|last| all.get(last));
         let is_same = |sample: &&Sample| last.is_some_and(|last| last.at - sample.at < TOGETHER);
@@ -156,7 +152,7 @@ impl RateFinder {
             // What a fast link passes in a tick arrives at once, too.
             let is_known_fast = self.rate.is_some_and(|rate| is_fast(rate, self.packet));
             let is_fast = self.is_near && is_known_fast;
-            let Some(train) = Train::ending(samples, end, min, is_fast) else { continue };
+            let Some(train) = Train::ending(samples, end, is_fast) else { continue };
             let waits = train.is_at_once && !self.is_near && !is_known_fast;
             if !if waits { is_followed(all, end, new) } else { end >= new } {
                 continue;
@@ -268,11 +264,9 @@ impl RateFinder {
         if time <= Span::ZERO {
             return;
         }
-        let (min, max) = self.passed(&first, &last, loss);
-        // Without a queue nothing is dropped. One that was full when the window began is no empty one.
-        let is_empty = longest < UNQUEUED && self.rate.is_some();
-        let min = if is_empty { last.passed - first.passed } else { min };
-        let (min, max) = (min / time, max.max(min) / time);
+        // What arrived is all that passed for sure: what was lost may have been dropped.
+        let min = (last.received - first.received) / time;
+        let max = min.max(self.most_passed(&first, &last, loss) / time);
         self.standing = standing;
         self.held_up = 2.0 * window.envelope.noise;
         match self.rate {
@@ -282,7 +276,7 @@ impl RateFinder {
             None if last.received - first.received < SURE * (last.passed - first.passed) => {}
             None => {
                 (self.doubt, self.raised_at) = (1.0, now);
-                self.set((last.received - first.received) / time);
+                self.set(min);
             }
             Some(old) if is_queued && !self.is_measured => {
                 self.is_measured = true;
@@ -292,12 +286,9 @@ impl RateFinder {
             Some(old) if is_queued && is_long => {
                 self.set(old + FOLLOWED * (old.clamp(min, max) - old));
             }
-            // The link was busy, and what arrived is all that it passed for sure: the losses may be drops.
-            Some(old) if is_queued => {
-                self.set(old.max((last.received - first.received) / time));
-            }
             Some(old) => {
                 self.set(old.max(min));
+                let is_empty = !is_queued && longest < UNQUEUED;
                 if is_empty && !is_long && self.doubt >= PROVISIONAL {
                     self.look_up(&window, now);
                 }
@@ -318,17 +309,16 @@ impl RateFinder {
         self.set((1.0 + step) * rate);
     }
 
-    /// The minimum and maximum number of bytes that passed the bottleneck between two arrivals. Datagrams
-    /// lost behind it took time there. Those missing beyond the usual losses and twice their standard
-    /// deviation were dropped at its queue, and took none.
-    fn passed(&self, first: &Sample, last: &Sample, loss: &LossEstimate) -> (Bytes, Bytes) {
+    /// The maximum number of bytes that passed the bottleneck between two arrivals. Datagrams lost behind it
+    /// took time there. Those missing beyond the usual losses and twice their standard deviation were dropped
+    /// at its queue, and took none.
+    fn most_passed(&self, first: &Sample, last: &Sample, loss: &LossEstimate) -> Bytes {
         let (sent, received) = (last.passed - first.passed, last.received - first.received);
         let share = loss.share();
         let packets = (sent / self.packet).max(1.0);
         let spread = sqrt(share * (1.0 - share) * loss.inflation() / packets);
         let usual = (share + 2.0 * spread).min(MAX_USUAL);
-        let passed = |share: f64| sent.min(received / (1.0 - share));
-        (passed(share), passed(usual))
+        sent.min(received / (1.0 - usual))
     }
 
     /// The smallest queueing delay of the newest window.
@@ -368,8 +358,8 @@ impl Train {
     /// The train whose last arrival is sample `end`. The rate is the smaller of those of the whole train and
     /// of its last half: a token bucket may have passed the first half at once, and jitter may have
     /// compressed the last. On a fast link, where half of a train arrives within the time that clocks tell
-    /// apart, it is that of the whole. Fewer than `min` arrivals are no train.
-    fn ending(samples: &Samples, end: usize, min: usize, is_fast: bool) -> Option<Self> {
+    /// apart, it is that of the whole.
+    fn ending(samples: &Samples, end: usize, is_fast: bool) -> Option<Self> {
         let samples = samples.all();
         let last = samples.get(end)?;
         // A train is judged when it is complete, or at the newest sample.
@@ -378,9 +368,6 @@ impl Train {
         }
         let arrivals = samples.iter().take(end + 1).rev();
         let arrivals = arrivals.take_while(|sample| last.sent - sample.sent < TRAIN_SPAN).count();
-        if arrivals < min {
-            return None;
-        }
         // On fast links hardly any is lost behind the bottleneck, and what goes at once is more than a queue
         // holds.
         let passed = |first: &Sample| match is_fast {
@@ -389,9 +376,12 @@ impl Train {
         };
         let since = |first: &Sample| passed(first) / (last.at - first.at).max(AT_ONCE);
         let first = samples.get(end + 1 - arrivals)?;
+        let span = last.at - first.at;
+        if arrivals < if span < AT_ONCE { FAST_TRAIN } else { MIN_TRAIN } {
+            return None;
+        }
         let (whole, half) = (since(first), since(samples.get(end - arrivals / 2)?));
         let rate = if is_fast { whole } else { whole.min(half) };
-        let span = last.at - first.at;
         Some(Self { rate, arrivals, is_at_once: span < TOGETHER, span })
     }
 }

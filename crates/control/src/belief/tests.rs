@@ -46,6 +46,42 @@ fn a_train_gives_the_rate_of_a_link() {
     }
 }
 
+/// Of 20 datagrams that were sent at once, and 20 at twice the rate of a link of 10 Mbit/s, those arrive that
+/// its queue of 8 KiB has room for. What it drops counts as the path's own, for too much was sent before.
+/// Returns what is taken for the rate, in Mbit/s, after the train and after all.
+fn behind_a_short_queue() -> [Option<f64>; 2] {
+    let apart = (BYTES / Rate(10.0 / 8.0)).0;
+    let sent = |number: u64| number.saturating_sub(19) as f64 * apart / 2.0;
+    let mut log = Log::of(40, 0, |number| micros(1_000 + sent(number) as u64));
+    let mut loss = LossEstimate::new();
+    let (mut passes, mut arrived) = (0.0, Vec::new());
+    for number in 0..40 {
+        let at = f64::max(passes, sent(number)) + apart;
+        let is_lost = at - sent(number) > 7.0 * apart;
+        loss.on_packet(is_lost);
+        if !is_lost {
+            passes = at;
+            log.ack_one(number);
+            arrived.push((number, 50_000 + at as u32));
+        }
+    }
+    let mut bottleneck = Bottleneck::new(None, 0);
+    [7, arrived.len()].map(|count| {
+        let newest = arrived.iter().take(count).rev().copied();
+        bottleneck.on_arrivals(newest, &log, &loss, micros(90_000), false);
+        bottleneck.rate().map(|rate| rate.0 * 8.0)
+    })
+}
+
+/// Eight were needed for a train, and what a full queue dropped was taken for what the path had lost behind
+/// it: the rate was 1.6 times the link's, and two fifths of 256 KiB were dropped.
+#[test]
+fn behind_a_short_queue_the_rate_is_that_of_the_link() {
+    let rates = behind_a_short_queue();
+    let is_right = |rate: Option<f64>| rate.is_some_and(|rate| (9.4..10.6).contains(&rate));
+    assert!(rates.into_iter().all(is_right), "{rates:?}");
+}
+
 /// The last of 24 datagrams that were sent at once has waited for all others: 24 fit the queue. A late caller
 /// tries four times as many, until two in succession are lost behind the longest queue that was seen.
 #[test]

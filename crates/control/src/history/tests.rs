@@ -29,6 +29,11 @@ impl Log {
         self.0.push(Sent { number, at, bytes, is_acked: false });
     }
 
+    /// This one is acknowledged.
+    pub(crate) fn ack_one(&mut self, number: u64) {
+        self.0.iter_mut().filter(|sent| sent.number == number).for_each(|it| it.is_acked = true);
+    }
+
     /// Those below this number are acknowledged.
     pub(crate) fn ack(&mut self, below: u64) {
         self.0.iter_mut().filter(|sent| sent.number < below).for_each(|it| it.is_acked = true);

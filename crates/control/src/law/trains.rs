@@ -1,14 +1,16 @@
 //! Trains: slices sent back to back, whose arrival times give the rate of the bottleneck.
 
 use crate::tuning::FULL_PACKET;
-use crate::tuning::trains::{MAX_BYTES, MAX_TRAINS, MIN_PACKETS, PACKETS};
+use crate::tuning::trains::{MAX_BYTES, MIN_PACKETS, PACKETS};
 use crate::units::Bytes;
 
-/// The slices left in the current train, and the number of trains begun.
+/// The slices left in the current train, and whether a second one has begun.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trains {
     left: usize,
-    begun: u8,
+    is_second: bool,
+    /// The number after the last slice of a train.
+    next: u64,
     /// Packets of a train, and bytes of each.
     packets: usize,
     packet: Bytes,
@@ -17,7 +19,8 @@ pub(crate) struct Trains {
 impl Trains {
     /// Starts the train that opens a transfer.
     pub(crate) const fn new() -> Self {
-        Self { left: PACKETS, begun: 1, packets: PACKETS, packet: FULL_PACKET }
+        let (left, packets, packet) = (PACKETS, PACKETS, FULL_PACKET);
+        Self { left, is_second: false, next: 0, packets, packet }
     }
 
     /// The size of a full datagram: of large ones a train has fewer.
@@ -43,8 +46,16 @@ impl Trains {
         self.left > 0
     }
 
-    pub(crate) const fn on_slice_sent(&mut self) {
-        self.left = self.left.saturating_sub(1);
+    /// The number after the last slice of a train.
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The slice with this number was sent.
+    pub(crate) const fn on_slice_sent(&mut self, number: u64) {
+        if self.is_running() {
+            (self.left, self.next) = (self.left - 1, number + 1);
+        }
     }
 
     /// Ends the current train: it has filled a queue.
@@ -52,20 +63,19 @@ impl Trains {
         self.left = 0;
     }
 
-    /// The round trip is short: a train that has not begun is as long as [`MAX_TRAINS`] together, because
-    /// until the first of it is acknowledged there is nothing else to send.
+    /// The round trip is short: a train that has not begun is as long as two, because until the first of it
+    /// is acknowledged there is nothing else to send.
     pub(crate) const fn lengthen(&mut self) {
-        if self.begun == 1 && self.left == self.packets {
-            self.left *= MAX_TRAINS as usize;
-            self.begun = MAX_TRAINS;
+        if self.left == self.packets && !self.is_second {
+            (self.is_second, self.left) = (true, 2 * self.packets);
         }
     }
 
-    /// Starts another train because the last gave no rate, up to [`MAX_TRAINS`].
+    /// Starts a second train, once, because the first gave no rate: the amplification limit of an address
+    /// that is not validated may have cut it short.
     pub(crate) const fn try_again(&mut self) {
-        if self.begun < MAX_TRAINS {
-            self.begun += 1;
-            self.left = self.packets;
+        if !self.is_second {
+            (self.is_second, self.left) = (true, self.packets);
         }
     }
 }
@@ -74,21 +84,28 @@ impl Trains {
 mod tests {
     use super::*;
 
+    /// Sends what is left of a train, and returns how much that was.
+    fn run(trains: &mut Trains) -> u64 {
+        let mut number = 0;
+        while trains.is_running() {
+            trains.on_slice_sent(number);
+            number += 1;
+        }
+        number
+    }
+
     #[test]
-    fn a_transfer_has_two_trains() {
+    fn a_transfer_has_two_trains_at_most() {
         let mut trains = Trains::new();
-        let mut run = |begin: fn(&mut Trains)| {
-            begin(&mut trains);
-            let mut sent = 0;
-            while trains.is_running() {
-                trains.on_slice_sent();
-                sent += 1;
-            }
+        let packets = PACKETS as u64;
+        let counts = [0; 3].map(|_| {
+            let sent = run(&mut trains);
+            trains.try_again();
             sent
-        };
-        let counts = [run(|_| {}), run(Trains::try_again), run(Trains::try_again)];
-        assert_eq!(counts, [PACKETS, PACKETS, 0]);
-        assert_eq!(run(Trains::lengthen), 0, "it has begun");
+        });
+        assert_eq!(counts, [packets, packets, 0]);
+        trains.on_slice_sent(80);
+        assert_eq!(trains.next(), packets, "what follows is not of the train");
         let mut large = Trains::new();
         large.set_packet(Bytes(9_000.0));
         assert_eq!(large.left, MIN_PACKETS);
@@ -98,11 +115,8 @@ mod tests {
     fn on_a_near_path_two_trains_are_one() {
         let mut trains = Trains::new();
         trains.lengthen();
-        (0..2 * PACKETS).for_each(|_| {
-            assert!(trains.is_running());
-            trains.on_slice_sent();
-            trains.lengthen();
-        });
+        assert_eq!(run(&mut trains), 2 * PACKETS as u64);
+        trains.lengthen();
         trains.try_again();
         assert!(!trains.is_running());
     }

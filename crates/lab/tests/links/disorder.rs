@@ -16,18 +16,19 @@ fn joins(link: &Disorder, seeds: u64) -> [Joins; 2] {
     both
 }
 
-/// The median and p95 with a token, its bytes over those of the block, and the median with a ticket.
+/// The median and p95 with a token, its bytes over those of the block, and the median with a ticket. Of a
+/// hundred joins: of twenty the second worst is chance, 1.3 to 1.8 over `mess`.
 #[test]
 fn named_links_are_near_the_limit() {
     let bounds = [
         ("airtime", [1.18, 1.22, 1.28, 1.45]),
         ("policer", [1.05, 1.10, 3.40, 1.35]),
-        ("roaming", [1.16, 1.60, 1.32, 1.38]),
-        ("mess", [1.20, 1.40, 1.25, 1.52]),
+        ("roaming", [1.17, 1.70, 1.32, 1.38]),
+        ("mess", [1.20, 1.60, 1.25, 1.52]),
     ];
     for (name, bounds) in bounds {
         let link = Disorder::named(name).expect("a name");
-        let [token, ticket] = joins(&link, 20);
+        let [token, ticket] = joins(&link, 100);
         let found = [token.median(), token.p95(), token.wire(), ticket.median()];
         let is_within = found.iter().zip(bounds).all(|(found, bound)| *found <= bound);
         assert!(is_within, "{name}: {found:.3?} of {bounds:?}");

@@ -531,10 +531,11 @@ fn a_limit_above_the_rate_of_the_link_fills_no_queue() {
 }
 
 /// A larger window shows a flow that is alone whether a delay is jitter, and others' queue hides that: where
-/// each tried one near the window that overflowed Jain's index was 0.82 and 0.73 on two seeds.
+/// each tried one near the window that overflowed Jain's index was 0.82 and 0.73 on two seeds. The mean
+/// counts, for on one of these seeds it is 0.79.
 #[test]
 fn four_transfers_share_a_link_with_jitter_in_order() {
-    let mut jains = [1, 2, 3].map(|seed| {
+    let jains = [1, 2, 3, 4, 5, 6, 7, 8].map(|seed| {
         let plain = LinkConfig::new(20_000_000, Duration::ZERO).with_queue(100 << 10);
         let access = LinkConfig { jitter: Duration::from_millis(15), ..plain }.into();
         let flow = Competitor::haulier(config()).with_extra_rtt(Duration::from_millis(40));
@@ -545,6 +546,5 @@ fn four_transfers_share_a_link_with_jitter_in_order() {
         println!("{used:?} Mbit/s, Jain {jain:.3}, {} dropped, seed {seed}", report.dropped);
         jain
     });
-    jains.sort_by(f64::total_cmp);
-    assert!(jains[1] > 0.88, "{jains:?}");
+    assert!(jains.iter().sum::<f64>() / 8.0 > 0.88, "{jains:?}");
 }

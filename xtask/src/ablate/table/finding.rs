@@ -30,17 +30,17 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         without: "a start has one train",
         edits: &[edit(
             TRAINS,
-            "        if self.begun < MAX_TRAINS {",
-            "        if self.begun < MAX_TRAINS && !$off {",
+            "        if !self.is_second {",
+            "        if !self.is_second && !$off {",
         )],
     },
     Mechanism {
         name: "trainless",
-        without: "where trains fail, a rate goes on to depend on them",
+        without: "where a train fails, the rate goes on to depend on it",
         edits: &[edit(
             PATH,
-            "&& self.loss.without_rate() > TRAINLESS_AFTER",
-            "&& !$off && self.loss.without_rate() > TRAINLESS_AFTER",
+            "        if is_behind_train && self.is_alone() {",
+            "        if is_behind_train && !$off && self.is_alone() {",
         )],
     },
     Mechanism {
