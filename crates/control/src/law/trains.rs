@@ -84,7 +84,7 @@ impl Trains {
 mod tests {
     use super::*;
 
-    /// Sends what is left of a train, and returns how much that was.
+    /// Sends the rest of a train, and returns its slices.
     fn run(trains: &mut Trains) -> u64 {
         let mut number = 0;
         while trains.is_running() {
