@@ -1,6 +1,6 @@
 //! How fast a link is at most, from the first two or three datagrams that arrived.
 //!
-//! A rate takes eight arrivals, and on a link of 64 kbit/s they take a second: a guess has sent it as much as
+//! A rate takes five arrivals, and on a link of 64 kbit/s they take a second: a guess has sent it as much as
 //! it passes in a minute by then. Two datagrams that were sent together arrive no closer than the link passes
 //! them, and one pair that jitter has not driven apart is enough to show it. So this is a bound, for a guess,
 //! and never a rate.
