@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_rate_stays_within_its_range() {
-        assert_eq!(train(&[0, 25, 50]), Some(Rate(12.5)));
+        assert_eq!(train(&[0, 20, 40]), Some(Rate(16.25)));
         assert_eq!(train(&[0, 90_000]), Some(Rate(0.125)));
     }
 }
