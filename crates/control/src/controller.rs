@@ -159,7 +159,7 @@ impl Controller {
         if let Some(recalled) = &mut self.recalled {
             recalled.on_slice_sent(now, bytes);
         }
-        self.trains.on_slice_sent(number);
+        self.trains.on_slice_sent();
     }
 
     /// A datagram of it was acknowledged for the first time; `is_slice` if it carried a part of a block.
@@ -197,10 +197,6 @@ impl Controller {
         }
         self.pacing.on_settled(number, is_lost);
         self.loss.on_settled(number, is_lost, self.bottleneck.rate().is_some());
-        let is_behind_train = number >= self.trains.next() && !self.trains.is_running();
-        if is_behind_train && self.is_alone() {
-            self.bottleneck.do_without_trains();
-        }
     }
 
     /// A router has marked a datagram, no older than `number`: its queue is too long.

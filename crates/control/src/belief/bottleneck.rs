@@ -83,11 +83,6 @@ impl Bottleneck {
         self.finder.rate()
     }
 
-    /// The train has gone by and gave no rate.
-    pub(crate) const fn do_without_trains(&mut self) {
-        self.finder.do_without_trains();
-    }
-
     /// Bytes that the queue is assumed to hold: what it was seen to hold, and more while none was dropped.
     pub(crate) fn room(&self) -> Bytes {
         let room = self.queue_seen().max(MIN_QUEUE);

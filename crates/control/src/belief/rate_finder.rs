@@ -44,8 +44,6 @@ pub(crate) struct RateFinder {
     /// The first train arrived at once on a near path: the link is at least that fast, and perhaps much
     /// faster.
     is_at_least: bool,
-    /// The train has gone by and gave no rate.
-    is_trainless: bool,
 }
 
 impl RateFinder {
@@ -64,7 +62,6 @@ impl RateFinder {
             raised_at: Span::ZERO,
             held_up: Span::ZERO,
             is_at_least: false,
-            is_trainless: false,
         }
     }
 
@@ -96,12 +93,6 @@ impl RateFinder {
     /// Whether the link may be much faster than this.
     pub(crate) const fn is_at_least(&self) -> bool {
         self.is_at_least
-    }
-
-    /// The train has gone by, and gave no rate. From now on what arrives of anything else is a lower bound: a
-    /// guess is only ever reduced, so a transfer must not depend on it for ever.
-    pub(crate) const fn do_without_trains(&mut self) {
-        self.is_trainless = true;
     }
 
     /// The link is tried at this rate, at least what it has.
@@ -272,7 +263,7 @@ impl RateFinder {
         match self.rate {
             None if is_squeezed => self.set(min),
             // Where arrivals are in order a train says more, if one gets through, and a guess has brakes.
-            None if !samples.is_overtaken() && !self.is_trainless => {}
+            None if !samples.is_overtaken() => {}
             None if last.received - first.received < SURE * (last.passed - first.passed) => {}
             None => {
                 (self.doubt, self.raised_at) = (1.0, now);

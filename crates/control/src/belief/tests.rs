@@ -82,21 +82,6 @@ fn behind_a_short_queue_the_rate_is_that_of_the_link() {
     assert!(rates.into_iter().all(is_right), "{rates:?}");
 }
 
-/// A transfer that waited for another train kept a low guess to its end, and took 23 times as long.
-#[test]
-fn without_a_train_other_arrivals_are_a_lower_bound() {
-    let rates = [false, true].map(|is_trainless| {
-        let (mut bottleneck, loss) = (Bottleneck::new(None, 0), LossEstimate::new());
-        if is_trainless {
-            bottleneck.do_without_trains();
-        }
-        let log = Log::of(24, 24, |number| micros(1_000 + 10_000 * number));
-        bottleneck.on_arrivals(arrivals(24, 10_000.0), &log, &loss, micros(300_000), false);
-        bottleneck.rate().map(|rate| (rate / Rate(BYTES.0 / 10_000.0) * 10.0) as u32)
-    });
-    assert_eq!(rates, [None, Some(10)]);
-}
-
 /// The last of 24 datagrams that were sent at once has waited for all others: 24 fit the queue. A late caller
 /// tries four times as many, until two in succession are lost behind the longest queue that was seen.
 #[test]

@@ -9,8 +9,6 @@ use crate::units::Bytes;
 pub(crate) struct Trains {
     left: usize,
     is_second: bool,
-    /// The number after the last slice of a train.
-    next: u64,
     /// Packets of a train, and bytes of each.
     packets: usize,
     packet: Bytes,
@@ -20,7 +18,7 @@ impl Trains {
     /// Starts the train that opens a transfer.
     pub(crate) const fn new() -> Self {
         let (left, packets, packet) = (PACKETS, PACKETS, FULL_PACKET);
-        Self { left, is_second: false, next: 0, packets, packet }
+        Self { left, is_second: false, packets, packet }
     }
 
     /// The size of a full datagram: of large ones a train has fewer.
@@ -46,16 +44,9 @@ impl Trains {
         self.left > 0
     }
 
-    /// The number after the last slice of a train.
-    pub(crate) const fn next(&self) -> u64 {
-        self.next
-    }
-
-    /// The slice with this number was sent.
-    pub(crate) const fn on_slice_sent(&mut self, number: u64) {
-        if self.is_running() {
-            (self.left, self.next) = (self.left - 1, number + 1);
-        }
+    /// A slice was sent.
+    pub(crate) const fn on_slice_sent(&mut self) {
+        self.left = self.left.saturating_sub(1);
     }
 
     /// Ends the current train: it has filled a queue.
@@ -85,27 +76,24 @@ mod tests {
     use super::*;
 
     /// Sends the rest of a train, and returns its slices.
-    fn run(trains: &mut Trains) -> u64 {
-        let mut number = 0;
+    fn run(trains: &mut Trains) -> usize {
+        let mut slices = 0;
         while trains.is_running() {
-            trains.on_slice_sent(number);
-            number += 1;
+            trains.on_slice_sent();
+            slices += 1;
         }
-        number
+        slices
     }
 
     #[test]
     fn a_transfer_has_two_trains_at_most() {
         let mut trains = Trains::new();
-        let packets = PACKETS as u64;
         let counts = [0; 3].map(|_| {
             let sent = run(&mut trains);
             trains.try_again();
             sent
         });
-        assert_eq!(counts, [packets, packets, 0]);
-        trains.on_slice_sent(80);
-        assert_eq!(trains.next(), packets, "what follows is not of the train");
+        assert_eq!(counts, [PACKETS, PACKETS, 0]);
         let mut large = Trains::new();
         large.set_packet(Bytes(9_000.0));
         assert_eq!(large.left, MIN_PACKETS);
@@ -115,7 +103,7 @@ mod tests {
     fn on_a_near_path_two_trains_are_one() {
         let mut trains = Trains::new();
         trains.lengthen();
-        assert_eq!(run(&mut trains), 2 * PACKETS as u64);
+        assert_eq!(run(&mut trains), 2 * PACKETS);
         trains.lengthen();
         trains.try_again();
         assert!(!trains.is_running());

@@ -35,15 +35,6 @@ pub(super) const MECHANISMS: &[Mechanism] = &[
         )],
     },
     Mechanism {
-        name: "trainless",
-        without: "where a train fails, the rate goes on to depend on it",
-        edits: &[edit(
-            PATH,
-            "        if is_behind_train && self.is_alone() {",
-            "        if is_behind_train && !$off && self.is_alone() {",
-        )],
-    },
-    Mechanism {
         name: "pairs",
         without: "no pair of arrivals bounds a guess",
         edits: &[edit(
