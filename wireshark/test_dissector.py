@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What Wireshark shows of a capture is what `haulier inspect` says of it.
 
-    wireshark/test_dissector.py HAULIER DIRECTORY
+    wireshark/test_dissector.py HAULIER HAULIER-LAB DIRECTORY
 
-HAULIER is the program, DIRECTORY is where captures are left. Captures are those of simulated joins, of the
-golden and hostile bytes of `vectors/`, and of other protocols, which must not be claimed. Each is read by
-both, and each field of each datagram compared. `cargo xtask ci --only wireshark` runs this; it needs tshark.
+HAULIER and HAULIER-LAB are the programs, DIRECTORY is where captures are left. Captures are those of
+simulated joins, of the golden and hostile bytes of `vectors/`, and of other protocols, which must not be
+claimed. Each is read by both, and each field of each datagram compared. `cargo xtask ci --only wireshark`
+runs this; it needs tshark.
 """
 
 import json
@@ -371,7 +372,7 @@ def foreign():
 
 
 def main():
-    program, directory = sys.argv[1], pathlib.Path(sys.argv[2])
+    program, lab, directory = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     directory.mkdir(parents=True, exist_ok=True)
     wireshark = Wireshark()
 
@@ -379,7 +380,7 @@ def main():
     joins = {"open": [], "sealed": ["--sealed"]}
     for name, options in joins.items():
         path = directory / f"{name}.pcap"
-        run([program, "playground", "--scene", scene, "--pcap", path, *options])
+        run([lab, "playground", "--scene", scene, "--pcap", path, *options])
         said, done = inspected(program, path)
         shown = wireshark.read(path)
         assert compare(name, said, shown) > 1000
@@ -391,7 +392,7 @@ def main():
 
     sealed, keys, path = [directory / name for name in ("keyed.pcap", "keys", "opened.pcap")]
     sealing = ["--pcap", sealed, "--sealed", "--keylog", keys]
-    run([program, "playground", "--scene", scene, *sealing])
+    run([lab, "playground", "--scene", scene, *sealing])
     _, done = inspected(program, sealed, "--keylog", keys, "--write", path)
     assert done["opened"] > 100 and done["no_key"] + done["wrong_key"] == 0, done
     shown = wireshark.read(path)

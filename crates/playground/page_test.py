@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """The playground in a real browser, as people use it: by mouse, by keyboard, on a phone.
 
-    /usr/bin/python3 crates/playground/page_test.py HAULIER [DIRECTORY]
+    /usr/bin/python3 crates/playground/page_test.py HAULIER-LAB [DIRECTORY]
 
-HAULIER is a program with the page in it (`cargo xtask playground --check` builds one and runs this). Pictures
-go to DIRECTORY. Needs Debian's chromium, chromium-driver and python3-selenium.
+HAULIER-LAB is a program with the page in it (`cargo xtask playground --check` builds one and runs this).
+Pictures go to DIRECTORY. Needs Debian's chromium, chromium-driver and python3-selenium.
 """
 
 import json

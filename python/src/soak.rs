@@ -56,7 +56,8 @@ pub(crate) fn soak(
 fn found(py: Python<'_>, report: &Report, seed: u64, layers: Layers) -> PyResult<Py<PyAny>> {
     let failures = report.failures.iter().map(|failure| {
         let scenario = failure.scenario;
-        let replay = format!("haulier soak --layers {} --scenario {scenario:#018x}", layers.name());
+        let replay =
+            format!("haulier-lab soak --layers {} --scenario {scenario:#018x}", layers.name());
         Ok(classes::soak_failure(py)?.call1((scenario, &failure.what, replay))?.unbind())
     });
     let failures: Vec<Py<PyAny>> = failures.collect::<PyResult<_>>()?;

@@ -27,7 +27,7 @@ def test_each_sort_of_soak() -> None:
 
 
 def test_a_failure_says_how_to_see_it_again() -> None:
-    failure = haulier.SoakFailure(0x1F, "hang", "haulier soak --layers both --scenario 0x1f")
+    failure = haulier.SoakFailure(0x1F, "hang", "haulier-lab soak --layers both --scenario 0x1f")
     report = haulier.SoakReport(1, 0, 0, 0, 1, 0, 1.0, "", 1, "both", [failure])
     assert not report.is_ok
 

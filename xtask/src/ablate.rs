@@ -1,12 +1,12 @@
 //! `cargo xtask ablate`: what each mechanism of the sender buys, and what each of its constants does when it
 //! is halved and doubled.
 //!
-//! The product has no switches. A [copy of the tree](switched) has one for each mechanism of [`table`],
-//! and its [`constants`] can be scaled; both are asked of the environment, so that one build serves all rows.
-//! Each row is a run of `haulier bench random` in virtual time, in the same [cells](battery) as the run with
-//! everything on, and is [compared] with that cell by cell. Rows are kept, so that a campaign goes on where
-//! it was stopped, and shown as tables ([`page`]). The invariant: with no switch set the copy does what the
-//! tree does.
+//! The product has no switches. A [copy of the tree](switched) has one for each mechanism of [`table`], and
+//! its [`constants`] can be scaled; both are asked of the environment, so that one build serves all rows.
+//! Each row is a run of `haulier-lab bench random` in virtual time, in the same [cells](battery) as the run
+//! with everything on, and is [compared] with that cell by cell. Rows are kept, so that a campaign goes on
+//! where it was stopped, and shown as tables ([`page`]). The invariant: with no switch set the copy does what
+//! the tree does.
 
 mod battery;
 mod compared;
@@ -97,7 +97,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<(), String> {
     let began = Instant::now();
     let (tree, names) = switched::tree(workspace)?;
     tree.write()?;
-    let built = tree.cargo("build --release --locked -p haulier-cli").status();
+    let built = tree.cargo("build --release --locked -p haulier-lab-cli").status();
     if !built.is_ok_and(|status| status.success()) {
         return Err(format!("the copy with switches does not build: {}", tree.root.display()));
     }
@@ -152,9 +152,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<(), String> {
 /// The program of the tree itself.
 fn built_program(workspace: &Workspace) -> Result<PathBuf, String> {
     let mut command = workspace.command(crate::workspace::cargo());
-    command.args("build --release --locked -p haulier-cli".split_whitespace());
+    command.args("build --release --locked -p haulier-lab-cli".split_whitespace());
     let built = command.status().is_ok_and(|status| status.success());
-    let program = workspace.target.join("release/haulier");
+    let program = workspace.target.join("release/haulier-lab");
     if built { Ok(program) } else { Err("the tree does not build".to_owned()) }
 }
 

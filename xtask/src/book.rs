@@ -29,7 +29,7 @@ use numbers::Numbers;
 pub(crate) fn run(shell: &Shell<'_>) -> Result<(), Stop> {
     let page = playground::build(shell)?;
     let built = shell.workspace.target.join("book");
-    build(shell, &shell.tested_program()?, &page, &built)?;
+    build(shell, &shell.tested_lab()?, &page, &built)?;
     println!("book: {}", built.join("index.html").display());
     Ok(())
 }
@@ -38,7 +38,7 @@ pub(crate) fn run(shell: &Shell<'_>) -> Result<(), Stop> {
 /// is the page alone: its engine takes longer to build than all of this, and has a test of its own.
 pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
     let workspace = shell.workspace;
-    let program = shell.tested_program()?;
+    let program = shell.tested_lab()?;
     let built = workspace.target.join("book-checked");
     let page = workspace.target.join("book-playground");
     empty(&page)?;

@@ -44,7 +44,7 @@ pub(crate) fn deb(shell: &Shell<'_>, program: Option<&str>) -> Result<(), Stop> 
     let program = match program {
         Some(program) => std::path::absolute(program).map_err(|error| error.to_string())?,
         None => {
-            shell.cargo("build --locked --profile dist -p haulier-cli")?;
+            shell.cargo("build --locked --profile dist -p haulier-cli --no-default-features")?;
             release
         }
     };

@@ -3,7 +3,7 @@
 //! ```text
 //! crates/playground (wasm32) -> playground-bindgen -> target/playground <- crates/playground/page
 //!                                                        |
-//!                                       HAULIER_PLAYGROUND: the build script of haulier-cli
+//!                                       HAULIER_PLAYGROUND: the build script of haulier-lab-cli
 //! ```
 
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::ci::{Shell, Stop};
 
-/// Tells the build script of `haulier-cli` where the page is.
+/// Tells the build script of `haulier-lab-cli` where the page is.
 const PAGE: &str = "HAULIER_PLAYGROUND";
 
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -32,7 +32,7 @@ pub(crate) fn run(shell: &Shell<'_>) -> Result<(), Stop> {
 /// Builds the page, and a program with it, and tries both in a browser. Pictures of it are left.
 pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
     let page = build(shell)?;
-    let program = shell.tested_program_with(&[(PAGE, &page.display().to_string())])?;
+    let program = shell.tested_lab_with(&[(PAGE, &page.display().to_string())])?;
     let target = &shell.workspace.target;
     let pictures = target.join("playground-pictures");
     fs::create_dir_all(&pictures).map_err(|error| broken(&pictures, &error))?;

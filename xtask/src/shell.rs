@@ -8,5 +8,7 @@ const PACKAGES: &str = "elvish fish mandoc python3-pyte zsh";
 /// Completions, manual pages, the bar, the demos.
 pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
     let program = shell.tested_program()?;
-    shell.debian_python(PACKAGES, &format!("crates/cli/shell_test.py {}", program.display()))
+    let lab = shell.tested_lab()?;
+    let test = format!("crates/cli/shell_test.py {} {}", program.display(), lab.display());
+    shell.debian_python(PACKAGES, &test)
 }

@@ -9,13 +9,13 @@ use haulier::{
     Attempt, AttemptError, CloseReason, Connect, ConnectError, ConnectToken, Credentials,
     ErrorKind, RefusalCode, Ticket, TicketError,
 };
+use haulier_shell::failure::{Failure, plain};
+use haulier_shell::report::Report;
+use haulier_shell::resolve;
 use zeroize::Zeroizing;
 
 use crate::args::ConnectArgs;
-use crate::failure::{Failure, plain};
 use crate::keys::{self, Kind};
-use crate::report::Report;
-use crate::resolve;
 
 /// The variable that holds a ticket.
 const VARIABLE: &str = "HAULIER_TICKET";

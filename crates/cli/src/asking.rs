@@ -7,13 +7,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haulier::{Attempt, Client, ErrorKind, Event};
+use haulier_shell::failure::Failure;
+use haulier_shell::interrupt;
+use haulier_shell::report::Report;
 use serde_json::json;
 
 use crate::access::Access;
-use crate::failure::Failure;
 use crate::files::TURN;
-use crate::interrupt;
-use crate::report::Report;
 
 /// Silence that a person begins to wonder about.
 const WONDER: Duration = Duration::from_millis(500);

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use haulier::{Client, Credentials, Suite};
 use haulier_files::Progress;
+use haulier_shell::report::Report;
+use haulier_shell::units::{in_millis, show_bytes};
 
 use crate::access::Access;
-use crate::report::Report;
-use crate::units::{in_millis, show_bytes};
 
 /// Before a request is sent.
 pub(crate) fn request(access: &Access, report: &Report) {

@@ -10,9 +10,8 @@ use haulier::CloseCode;
 use haulier_files::pool::{DEFAULT_THREADS, DiskPool, Wake};
 use haulier_files::reason::{self, Fault, Reason};
 use haulier_files::session::Taking;
-
-use crate::failure::Failure;
-use crate::units::show_words;
+use haulier_shell::failure::Failure;
+use haulier_shell::units::show_words;
 
 /// The longest name that can be asked for.
 pub(crate) const MAX_NAME_BYTES: usize = haulier_files::messages::MAX_NAME_BYTES;

@@ -1,12 +1,12 @@
 //! `haulier keygen`: 32 bytes fit for keys, as a line of text.
 
 use haulier::{Identity, Secret};
+use haulier_shell::failure::Failure;
+use haulier_shell::report::Report;
 use serde_json::json;
 
 use crate::args::KeygenArgs;
-use crate::failure::Failure;
 use crate::keys::{self, Kind};
-use crate::report::Report;
 
 pub(crate) fn run(args: &KeygenArgs, report: &Report) -> Result<(), Failure> {
     let kind = match (args.token, args.identity) {

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use haulier::proto::internals::kdf;
 use haulier::{Identity, Secret, TokenKey};
+use haulier_shell::failure::{Failure, plain};
+use haulier_shell::interrupt;
 use zeroize::Zeroizing;
 
 use crate::args::KeyFilesArgs;
-use crate::failure::{Failure, plain};
-use crate::interrupt;
 
 /// The longest text that is read as a key, a ticket or a token. Tokens have some 1400 bytes.
 const MAX_TEXT_BYTES: u64 = 8192;

@@ -9,9 +9,8 @@ use haulier_files::errors::ReadError;
 use haulier_files::offer::Entry;
 use haulier_files::session::{Library, LibraryError};
 use haulier_files::tree_cache::TreeCache;
-
-use crate::failure::Failure;
-use crate::report::Report;
+use haulier_shell::failure::Failure;
+use haulier_shell::report::Report;
 
 /// Looks at all of it; what cannot be served is said at once. `rename` is the name of the only one. With
 /// `hashes_anew` nothing that was kept of a file is believed.

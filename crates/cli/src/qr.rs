@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
+use haulier_shell::failure::Failure;
+use haulier_shell::report::Report;
 use qrcode::{Color, EcLevel, QrCode};
-use ratatui::crossterm::terminal;
+use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::args::QrArgs;
-use crate::failure::Failure;
 use crate::keys;
-use crate::report::Report;
 
 /// Light modules around the code, without which it is not found.
 const QUIET: usize = 4;
@@ -46,7 +46,8 @@ pub(crate) fn show(args: &QrArgs, text: &str, report: &Report) -> Result<(), Fai
         Some(path) => write(&modules, path, report),
         None => {
             let is_terminal = io::stderr().is_terminal();
-            let size = if is_terminal { terminal::size().ok() } else { None };
+            let size = terminal_size_of(io::stderr());
+            let size = size.map(|(Width(columns), Height(lines))| (columns, lines));
             match too_small(modules.size(), size) {
                 Some(why) => report.warning(&why),
                 None => report.picture(&modules.draw(is_terminal)),

@@ -6,10 +6,10 @@ use haulier_files::InboxQuota;
 use haulier_files::packing::Packing;
 use haulier_files::session::Inbox;
 use haulier_files::writer::Replace;
+use haulier_shell::failure::Failure;
+use haulier_shell::report::Report;
 
 use crate::args::RecvArgs;
-use crate::failure::Failure;
-use crate::report::Report;
 use crate::serve::{Host, Traffic};
 use crate::target::Target;
 

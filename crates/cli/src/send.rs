@@ -14,6 +14,11 @@ use haulier_files::messages::Request;
 use haulier_files::offer::Entry;
 use haulier_files::reason::{Fault, INTERRUPTED, NOT_ADMITTED, OVER_QUOTA, Reason};
 use haulier_files::session::{ClientLink, Giving, Library};
+use haulier_shell::failure::Failure;
+use haulier_shell::interrupt;
+use haulier_shell::look::{self, Look};
+use haulier_shell::report::Report;
+use haulier_shell::units::{count, in_millis, show_bytes, show_words};
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -21,17 +26,12 @@ use crate::access::{self, Access};
 use crate::args::SendArgs;
 use crate::asking;
 use crate::details;
-use crate::failure::Failure;
 use crate::fetch::outcome::{below, has_pipe, pace, share, show_wire};
 use crate::files;
-use crate::interrupt;
 use crate::lan;
 use crate::library;
-use crate::look::{self, Look};
-use crate::report::Report;
 use crate::silence::{self, Silence};
 use crate::trace::Traces;
-use crate::units::{count, in_millis, show_bytes, show_words};
 
 /// What should run at the other end.
 const PEER: &str = "`haulier recv` or `haulier serve --inbox`";

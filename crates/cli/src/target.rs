@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use haulier::file::Digest;
 use haulier_files::session::{Place, Taking, was_fetched_into};
 use haulier_files::writer::{check_folder, make_folder};
+use haulier_shell::failure::{Failure, plain};
+use haulier_shell::interrupt;
+use haulier_shell::report::Report;
+use haulier_shell::units::count;
 use serde_json::{Value, json};
 
-use crate::failure::{Failure, plain};
 use crate::files;
-use crate::interrupt;
-use crate::report::Report;
 use crate::spool::Spool;
-use crate::units::count;
 
 /// How often a wait for the reader of a stream checks for Ctrl-C.
 const LOOK_UP: Duration = Duration::from_millis(50);

@@ -5,16 +5,16 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use haulier::{ConnectToken, IssueTokenError, TokenClaims, TokenKey, TokenRate, TokenServers};
+use haulier_shell::failure::Failure;
+use haulier_shell::report::Report;
+use haulier_shell::units::show_words;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use crate::access::TOKEN_PREFIX;
 use crate::args::{IssueArgs, ShowArgs, TokenArgs, TokenCommand};
-use crate::failure::Failure;
 use crate::keys;
 use crate::qr;
-use crate::report::Report;
-use crate::units::show_words;
 
 pub(crate) fn run(args: &TokenArgs, report: &Report) -> Result<(), Failure> {
     match &args.token {

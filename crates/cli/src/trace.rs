@@ -7,14 +7,14 @@ use std::path::Path;
 
 use haulier::trace::{KeyLog, Qlog, TraceLevel, VantagePoint};
 use haulier::{Connect, ConnectionConfig, Listen};
+use haulier_shell::failure::Failure;
+use haulier_shell::report::Report;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::fmt::layer;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::TraceArgs;
-use crate::failure::Failure;
-use crate::report::Report;
 
 /// The sinks that are asked for.
 pub(crate) struct Traces {

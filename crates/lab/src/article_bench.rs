@@ -127,7 +127,7 @@ impl Row {
 mod tests {
     use super::*;
 
-    /// The corners of the table of `haulier bench article`, with fewer seeds.
+    /// The corners of the table of `haulier-lab bench article`, with fewer seeds.
     #[test]
     fn the_corners_of_the_table_match() {
         for (row, reference) in rows() {

@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(percent, [1.0, 2.0, 9.6, 63.4, 92.4]);
     }
 
-    /// The cheap rows of `haulier bench fragments`, to within a point.
+    /// The cheap rows of `haulier-lab bench fragments`, to within a point.
     #[test]
     fn the_simulation_agrees_with_the_formula() {
         for row in rows().filter(|row| row.fragments <= 10) {

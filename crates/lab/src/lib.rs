@@ -1,7 +1,7 @@
 //! Measurements: haulier's machines and other senders over simulated links, against the physical limit.
 //!
 //! Nothing here is needed to use or test haulier; the world, the soaks and the attacks are in `haulier-sim`.
-//! The numbers are those of `haulier bench` and of `docs/PERFORMANCE.md`.
+//! The numbers are those of `haulier-lab bench` and of `docs/PERFORMANCE.md`.
 //!
 //! * [`grid`]: a block over 2144 links, ours and others' strategies against the physical limit;
 //! * [`share`]: transfers that share a link with each other, with TCP and with a game;
@@ -16,11 +16,13 @@
 //! * [`transfers`]: the soak of files, from disk to disk over everything that fails;
 //! * [`rivals`]: other senders, for comparison;
 //! * [`scenes`]: a block over one link by several senders, and everything that can be seen of it;
-//! * [`figures`]: measurements as SVG;
+//! * [`figures`]: measurements as SVG; [`captures`]: a scene as a capture;
 //! * [`article_bench`]: the article's strategy on the links it was measured on before;
 //! * [`fragment_bench`]: how many packets are lost with one fragment in a hundred.
 
 pub mod article_bench;
+#[cfg(feature = "captures")]
+pub mod captures;
 pub mod crowd;
 pub mod disorder;
 mod ends;

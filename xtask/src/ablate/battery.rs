@@ -181,7 +181,7 @@ impl<'a> Runs<'a> {
     }
 
     fn measure(&mut self, row: &Row, used: Option<&Path>) -> Result<Cells, String> {
-        self.measure_by(&self.tree.program("haulier"), row, used)
+        self.measure_by(&self.tree.program("haulier-lab"), row, used)
     }
 
     fn measure_by(
@@ -244,7 +244,7 @@ impl<'a> Runs<'a> {
 }
 
 impl Cells {
-    /// Adds what `haulier bench random` has stored.
+    /// Adds what `haulier-lab bench random` has stored.
     fn add(&mut self, servers: &str, json: &Value) {
         for cell in json["cells"].as_array().into_iter().flatten() {
             let run = &cell["senders"]["token"];

@@ -166,7 +166,7 @@ impl Number {
             return Ok(());
         }
         let command = self.command.join(" ");
-        Err(format!("the book says {shown}, and `haulier {command} --json` {said}"))
+        Err(format!("the book says {shown}, and `haulier-lab {command} --json` {said}"))
     }
 }
 

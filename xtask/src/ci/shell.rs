@@ -21,7 +21,7 @@ pub(crate) const LINTED: [(&str, &str); 2] = [
 /// Runs commands in a workspace.
 pub(crate) struct Shell<'a> {
     pub(crate) workspace: &'a Workspace,
-    /// A copy of the program of the tests, once one was asked for.
+    /// Where the programs of the tests are copied to, once one was asked for.
     tested: OnceCell<PathBuf>,
 }
 
@@ -43,23 +43,37 @@ impl<'a> Shell<'a> {
         run(command, &format!("{prefix}cargo {arguments}"))
     }
 
-    /// Builds the program as `cargo test` does, which has then built it already, and says where a copy of it
-    /// is. `cargo build` has other features of some libraries, because no test asks for more; and a step
-    /// beside this one may build another.
+    /// The program `haulier`, as [`tested`](Self::tested).
     pub(crate) fn tested_program(&self) -> Result<PathBuf, Stop> {
-        if let Some(copy) = self.tested.get() {
-            return Ok(copy.clone());
-        }
-        let built = self.tested_program_with(&[])?;
-        let copy = self.workspace.target.join("tested/haulier");
-        copy_aside(&built, &copy).map_err(|error| format!("{}: {error}", copy.display()))?;
-        Ok(self.tested.get_or_init(|| copy).clone())
+        self.tested("haulier")
     }
 
-    /// The same with more in the environment of the compiler, and without a copy: it is what was built last.
-    pub(crate) fn tested_program_with(&self, env: &[(&str, &str)]) -> Result<PathBuf, Stop> {
-        self.cargo_with(env, "test --locked --no-run --test program")?;
-        Ok(self.workspace.target.join("debug/haulier"))
+    /// The program `haulier-lab`, as [`tested`](Self::tested).
+    pub(crate) fn tested_lab(&self) -> Result<PathBuf, Stop> {
+        self.tested("haulier-lab")
+    }
+
+    /// Builds the programs as `cargo test` does, which has then built them already, and says where a copy of
+    /// this one is. `cargo build` has other features of some libraries, because no test asks for more; and a
+    /// step beside this one may build others.
+    fn tested(&self, name: &str) -> Result<PathBuf, Stop> {
+        if let Some(copies) = self.tested.get() {
+            return Ok(copies.join(name));
+        }
+        self.cargo("test --locked --no-run --test program")?;
+        let copies = self.workspace.target.join("tested");
+        for program in ["haulier", "haulier-lab"] {
+            let (built, copy) =
+                (self.workspace.target.join("debug").join(program), copies.join(program));
+            copy_aside(&built, &copy).map_err(|error| format!("{}: {error}", copy.display()))?;
+        }
+        Ok(self.tested.get_or_init(|| copies).join(name))
+    }
+
+    /// `haulier-lab` with more in the environment of the compiler, and without a copy: what was built last.
+    pub(crate) fn tested_lab_with(&self, env: &[(&str, &str)]) -> Result<PathBuf, Stop> {
+        self.cargo_with(env, "test --locked --no-run -p haulier-lab-cli --test program")?;
+        Ok(self.workspace.target.join("debug/haulier-lab"))
     }
 
     /// Builds an example as `cargo test` does, and runs it.

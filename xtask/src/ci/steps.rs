@@ -176,7 +176,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "demo",
         proves: "the program carries a world over real sockets, with no set-up",
         lane: Lane::Runs,
-        run: |shell| program(shell, "demo --json"),
+        run: |shell| lab(shell, "demo --json"),
     },
     Step {
         name: "joiners",
@@ -301,7 +301,9 @@ fn features(shell: &Shell<'_>) -> Result<(), Stop> {
     // Without sockets; without C.
     shell.cargo("clippy --locked -p haulier --no-default-features -- -D warnings")?;
     let no_c = "--no-default-features --features udp,rust-crypto";
-    shell.cargo(&format!("clippy --locked -p haulier {no_c} -- -D warnings"))
+    shell.cargo(&format!("clippy --locked -p haulier {no_c} -- -D warnings"))?;
+    // The program as it is handed out.
+    shell.cargo("clippy --locked --all-targets -p haulier-cli --no-default-features -- -D warnings")
 }
 
 fn doc(shell: &Shell<'_>) -> Result<(), Stop> {
@@ -347,33 +349,35 @@ fn wireshark(shell: &Shell<'_>) -> Result<(), Stop> {
     let program = shell.tested_program()?;
     let captures = shell.workspace.target.join("captures");
     let script = "wireshark/test_dissector.py";
-    let command = format!("{script} {} {}", program.display(), captures.display());
+    let lab = shell.tested_lab()?;
+    let command =
+        format!("{script} {} {} {}", program.display(), lab.display(), captures.display());
     shell.debian_python("tshark python3", &command)
 }
 
 /// Counts and completeness; how long it takes is the machine's business.
 fn joiners(shell: &Shell<'_>) -> Result<(), Stop> {
     let bench = "bench joiners --clients 1000 --uplink 1G --json";
-    program(shell, &format!("{bench} --bytes 64k"))?;
+    lab(shell, &format!("{bench} --bytes 64k"))?;
     // In virtual time the same thousand as in PERFORMANCE.
-    program(shell, &format!("{bench} --bytes 256k --simulated --attack"))
+    lab(shell, &format!("{bench} --bytes 256k --simulated --attack"))
 }
 
 /// The seed is the day: nothing can be tuned to it. Numbers are printed, and judged by people.
 fn random(shell: &Shell<'_>) -> Result<(), Stop> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let day = since.as_secs() / (24 * 60 * 60);
-    program(shell, &format!("bench random --seed {day} --links 12 --crowds 3 --sizes 256k --json"))
+    lab(shell, &format!("bench random --seed {day} --links 12 --crowds 3 --sizes 256k --json"))
 }
 
 /// A soak, in which what machines allocate is counted.
 fn soak(shell: &Shell<'_>, arguments: &str) -> Result<(), Stop> {
-    program(shell, &format!("soak {arguments} --json"))
+    lab(shell, &format!("soak {arguments} --json"))
 }
 
-/// Runs the program that the tests have built, and looks at its last line.
-fn program(shell: &Shell<'_>, arguments: &str) -> Result<(), Stop> {
-    let program = shell.tested_program()?;
+/// Runs `haulier-lab` as the tests have built it, and looks at its last line.
+fn lab(shell: &Shell<'_>, arguments: &str) -> Result<(), Stop> {
+    let program = shell.tested_lab()?;
     let arguments: Vec<&str> = arguments.split(' ').collect();
     let output = shell.output(&program, &arguments)?;
     let last = output.lines().last().unwrap_or_default();

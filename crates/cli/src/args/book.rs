@@ -1,10 +1,12 @@
-//! The commands in the book and on the page of this package, read as this program reads them: a page that
-//! shows one which is not there, or with a flag that is not there, fails here.
+//! The commands in the book and on the pages of the programs' packages, read as the program reads them that
+//! is tested: a page that shows one which is not there, or with a flag that is not there, fails in a test of
+//! `haulier-cli` or `haulier-lab-cli`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
+use haulier_shell::Program as _;
 
 use super::Args;
 
@@ -14,6 +16,9 @@ const VALUES: [(&str, &str); 3] = [
     ("\"$TOKEN\"", "haulier-token1:AWVsa"),
     ("\"$HEX\"", "0c01"),
 ];
+
+/// Our programs.
+const OURS: [&str; 2] = ["haulier", "haulier-lab"];
 
 /// Programs of others that the book runs.
 const OTHERS: [&str; 8] =
@@ -74,11 +79,13 @@ fn check(line: &str) -> Result<(), String> {
         let mut rest = command.iter().skip_while(is_setting).map(String::as_str);
         match rest.next() {
             None => {}
-            Some("haulier") => {
+            Some(name) if name == Args::NAME => {
                 let arguments = rest.take_while(|word| !word.starts_with(['<', '>']));
-                let arguments = std::iter::once("haulier").chain(arguments);
+                let arguments = std::iter::once(name).chain(arguments);
                 Args::try_parse_from(arguments).map_err(|error| error.to_string())?;
             }
+            // Its own test reads what is said of it.
+            Some(name) if OURS.contains(&name) => {}
             Some("cargo") => check_cargo(&rest.collect::<Vec<_>>())?,
             Some(other) if OTHERS.contains(&other) => {}
             Some(other) => return Err(format!("`{other}` is no program that the book may run")),
@@ -113,7 +120,7 @@ fn check_cargo(words: &[&str]) -> Result<(), String> {
             let is_there = root().join(inside).join("Cargo.toml").exists();
             if is_there { Ok(()) } else { Err(format!("there is no package {inside}")) }
         }
-        ["test" | "build" | "bench", ..] | ["install", "haulier-cli"] => Ok(()),
+        ["test" | "build" | "bench", ..] | ["install", "haulier-cli" | "haulier-lab-cli"] => Ok(()),
         _ => Err(format!("cargo {} is not known here", words.join(" "))),
     }
 }
@@ -123,8 +130,9 @@ fn every_command_of_the_book_is_one_that_there_is() {
     let mut count = 0;
     let mut wrong = Vec::new();
     let chapters = fs::read_dir(root().join("book/src")).unwrap().map(|file| file.unwrap().path());
-    // And the page of this package on a registry.
-    for path in chapters.chain([root().join("crates/cli/README.md")]) {
+    // And the pages of the packages on a registry.
+    let pages = ["cli", "lab-cli"].map(|name| root().join(format!("crates/{name}/README.md")));
+    for path in chapters.chain(pages) {
         let name = path.strip_prefix(root()).unwrap().display().to_string();
         for (number, line) in shell_lines(&fs::read_to_string(&path).unwrap()) {
             count += 1;
@@ -139,13 +147,24 @@ fn every_command_of_the_book_is_one_that_there_is() {
 
 #[test]
 fn a_command_that_is_not_there_is_found() {
-    assert!(check("haulier serve world.bin --uplink 1G").is_ok());
-    assert!(check("haulier serve world.bin --upllink 1G").is_err());
-    assert!(check("haulier carry world.bin").is_err());
-    assert!(check("cargo xtask bok").is_err());
-    assert!(check("cargo run --example first_jion_server").is_err());
-    assert!(check("cargo add haulier --path ../haulier/crates/haul").is_err());
-    assert!(check("frobnicate").is_err());
-    assert!(check("haulier playground --scene 'rate=fast'").is_err());
-    assert!(check("HAULIER_TICKET=x haulier fetch | tee log").is_err());
+    for right in ["haulier serve world.bin --uplink 1G", "haulier-lab demo --rate 20M"] {
+        assert!(check(right).is_ok(), "{right}");
+    }
+    let ours = [
+        "haulier serve world.bin --upllink 1G",
+        "haulier carry world.bin",
+        "haulier-lab demo --rrate 20M",
+        "haulier-lab playground --scene 'rate=fast'",
+    ];
+    let is_own = |line: &&str| line.split(' ').next() == Some(Args::NAME);
+    let others = [
+        "cargo xtask bok",
+        "cargo run --example first_jion_server",
+        "cargo add haulier --path ../haulier/crates/haul",
+        "frobnicate",
+        "HAULIER_TICKET=x haulier fetch | tee log",
+    ];
+    for wrong in ours.into_iter().filter(is_own).chain(others) {
+        assert!(check(wrong).is_err(), "{wrong}");
+    }
 }

@@ -8,11 +8,12 @@ use std::time::Duration;
 use clap::{ArgGroup, ValueEnum, ValueHint};
 use haulier::Urgency;
 use haulier_files::packing::Packing;
+use haulier_shell::look::LookArgs;
+use haulier_shell::units;
 
 use super::haulier1::{FilesWireArgs, KeyFilesArgs};
 use super::trace::TraceArgs;
-use super::{AnnounceArgs, LanArgs, LookArgs, MapArgs, QrArgs};
-use crate::units;
+use super::{AnnounceArgs, LanArgs, MapArgs, QrArgs};
 
 /// Where a server waits, and who is let in: of `serve` and `recv`.
 #[derive(Debug, clap::Args)]
@@ -21,12 +22,12 @@ pub(crate) struct ListenArgs {
     /// The address to wait at. With 0.0.0.0 (IPv4) or [::] (IPv6 and IPv4) the ticket holds the addresses
     /// that the system would reach others from, and loopback; with port 0 the system chooses one. By default
     /// 0.0.0.0:0, and with --lan [::]:0 where there is IPv6.
-    #[arg(long, value_name = "ADDR", value_parser = crate::resolve::address)]
+    #[arg(long, value_name = "ADDR", value_parser = haulier_shell::resolve::address)]
     pub(crate) bind: Option<SocketAddr>,
 
     /// An address to put in the ticket instead of those found, up to 8: a public one, behind a router. A
     /// connect token has to name one of these, or the one it waits at.
-    #[arg(long, value_name = "HOST:PORT", value_parser = crate::resolve::address)]
+    #[arg(long, value_name = "HOST:PORT", value_parser = haulier_shell::resolve::address)]
     pub(crate) address: Vec<SocketAddr>,
 
     /// Let everybody in, without encryption: for a network you trust.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Subcommand, ValueHint};
+use haulier_shell::units;
 
 use super::QrArgs;
-use crate::units;
 
 /// The application's number of `serve`, `fetch`, `send` and `recv`, which both ends must know: "haulfile".
 pub(crate) const FILES_PROTOCOL_ID: u64 = 0x6861_756c_6669_6c65;
@@ -93,7 +93,7 @@ pub(crate) struct IssueArgs {
     pub(crate) client_id: u64,
 
     /// The server that the token is for.
-    #[arg(long, value_name = "ADDR", value_parser = crate::resolve::address)]
+    #[arg(long, value_name = "ADDR", value_parser = haulier_shell::resolve::address)]
     pub(crate) server: Vec<SocketAddr>,
 
     /// Each --server, up to 8, lets the client in once; or every server with the key, if none is named.

@@ -4,15 +4,22 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
-
-use super::Wire;
-use crate::units;
+use haulier_shell::units;
 
 /// The kinds of datagrams of both wires, as they are called in JSON.
 pub(crate) const KINDS: [&str; 12] = [
     "request", "retry", "refusal", "in_line", "response", "reset", "data", "slice", "ack",
     "fragment", "payload", "acks",
 ];
+
+/// The wires that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Wire {
+    /// The connection of docs/STANDARD-1.md.
+    Haulier1,
+    /// The wire of the articles, docs/STANDARD.md.
+    Article,
+}
 
 /// The arguments of `inspect`.
 #[derive(Debug, clap::Args)]

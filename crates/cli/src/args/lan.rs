@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::units;
+use haulier_shell::units;
 
 /// The longest name: a label of DNS.
 const MAX_NAME_BYTES: usize = 63;

@@ -1,5 +1,11 @@
 //! `haulier fetch`: files from a `haulier serve`, verified as they come; what is here already is not fetched.
 
+use haulier_shell::failure::Failure;
+use haulier_shell::interrupt;
+use haulier_shell::look::{self, Look};
+use haulier_shell::report::Report;
+use haulier_shell::units::in_millis;
+
 pub(crate) mod outcome;
 
 use std::path::PathBuf;
@@ -21,17 +27,12 @@ use crate::access::{self, Access};
 use crate::args::{FetchArgs, PackArg};
 use crate::asking;
 use crate::details;
-use crate::failure::Failure;
 use crate::files::{self, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
-use crate::interrupt;
 use crate::keys;
 use crate::lan;
-use crate::look::{self, Look};
-use crate::report::Report;
 use crate::silence::{self, Silence};
 use crate::target::Target;
 use crate::trace::Traces;
-use crate::units::in_millis;
 
 /// How long saying so may take: three times a second apart, and some of it for a busy machine. The file is
 /// here already.

@@ -10,13 +10,13 @@ use haulier_files::offer::{Content, Offer};
 use haulier_files::reason::{
     ANOTHER_FILE, BAD_OFFER, INTERRUPTED, NO_SUCH_FILE, NOT_ADMITTED, NOT_UNDERSTOOD,
 };
+use haulier_shell::failure::Failure;
+use haulier_shell::report::Pace;
+use haulier_shell::units::{in_millis, show_bytes, show_words};
 use serde_json::{Value, json};
 
 use super::Fetch;
-use crate::failure::Failure;
-use crate::report::Pace;
 use crate::silence::Silence;
-use crate::units::{in_millis, show_bytes, show_words};
 
 /// From here on it is said what crossed the wire: less is mostly what every connection costs.
 const MIN_WIRE_BYTES: u64 = 1 << 20;

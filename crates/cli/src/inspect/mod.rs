@@ -16,14 +16,14 @@ mod refusal;
 
 use haulier_article::packet::article::ArticlePacket;
 use haulier_article::{PacketDropReason, ProtocolId, packet};
+use haulier_shell::failure::Failure;
+use haulier_shell::report::Report;
+use haulier_shell::units::word;
 use serde_json::{Value, json};
 
 use self::packets::LayerPacket;
 use self::refusal::Refusal;
 use crate::args::{FILES_PROTOCOL_ID, InspectArgs, Layer, Wire};
-use crate::failure::Failure;
-use crate::report::Report;
-use crate::units::word;
 
 pub(crate) fn run(args: &InspectArgs, report: &Report) -> Result<(), Failure> {
     if args.raw_count && args.layer == Some(Layer::Chunks) {

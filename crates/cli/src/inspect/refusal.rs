@@ -1,10 +1,10 @@
 //! Why a datagram is nothing: the reason as the library counts it, and the same in a sentence.
 
 use haulier_article::PacketDropReason;
+use haulier_shell::units::word;
 use serde_json::{Value, json};
 
 use super::Reading;
-use crate::units::word;
 
 /// A reason, and the reading that found it. Without one, the datagram did not get as far: its size or
 /// its checksum is wrong for all of them.

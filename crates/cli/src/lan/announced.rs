@@ -5,14 +5,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use blake3::Hasher;
+use haulier_shell::failure::Failure;
+use haulier_shell::report::Report;
+use haulier_shell::units::show_words;
 use mdns_sd::{DaemonEvent, IfKind, Receiver, ServiceDaemon, ServiceInfo};
 use serde_json::json;
 
 use super::record::Record;
 use super::{SERVICE, fullname, name_in};
-use crate::failure::Failure;
-use crate::report::Report;
-use crate::units::show_words;
 
 /// How long saying goodbye may take. Who does not hear it forgets the server in two minutes.
 const GOODBYE: Duration = Duration::from_millis(500);

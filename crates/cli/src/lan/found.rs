@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::time::{Duration, Instant};
 
+use haulier_shell::failure::Failure;
+use haulier_shell::interrupt;
 use mdns_sd::{ResolvedService, ScopedIp, ServiceDaemon, ServiceEvent};
 
 use super::record::Record;
 use super::{SERVICE, name_in};
-use crate::failure::Failure;
-use crate::interrupt;
 
 /// Servers that are listed: a network with more has somebody who makes them up. One that is looked for by its
 /// name is found among any number, for no other is kept.

@@ -16,6 +16,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use haulier::ErrorKind;
+use haulier_shell::failure::Failure;
+use haulier_shell::report::Report;
+use haulier_shell::units::show_words;
 use serde_json::{Value, json};
 
 pub(crate) use self::announced::Announced;
@@ -23,9 +26,6 @@ use self::found::{Found, Heard, MAX_SERVERS, Wanted, look};
 pub(crate) use self::record::{LetsIn, Record};
 use crate::access::{self, Access};
 use crate::args::{ConnectArgs, FetchArgs};
-use crate::failure::Failure;
-use crate::report::Report;
-use crate::units::show_words;
 
 /// What haulier's servers are called in DNS-SD.
 const SERVICE: &str = "_haulier._udp.local.";
@@ -64,7 +64,7 @@ fn say_list(heard: &Heard, wait: Duration, report: &Report) -> Result<(), Failur
     }
     let fields = json!({
         "ok": true,
-        "waited_ms": crate::units::in_millis(wait),
+        "waited_ms": haulier_shell::units::in_millis(wait),
         "servers": heard.wanted.values().map(in_json).collect::<Vec<_>>(),
         "is_overfull": heard.is_overfull,
     });

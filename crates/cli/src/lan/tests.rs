@@ -150,7 +150,7 @@ fn a_list_says_how_long_it_looked_and_what_a_name_is_worth() {
     let text = table(&servers, Duration::from_millis(1500));
     assert!(text.contains("kitchen  10.0.0.1:4016 and 1 more  by ticket  3, takes files  none"));
     assert!(text.contains("heard in 1.5 s") && text.contains("can say any of this"), "{text}");
-    let report = Report::new(true, false);
+    let report = Report::new("haulier", true, false);
     let failure = say_list(&found([]), Duration::from_secs(3), &report).unwrap_err();
     assert_eq!(failure.exit_code(), 1, "a script asks whether there is one");
     let text = failure.to_string();

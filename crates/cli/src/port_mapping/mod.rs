@@ -13,14 +13,14 @@ use std::thread;
 use std::time::Duration;
 
 use haulier::ErrorKind;
+use haulier_shell::failure::Failure;
+use haulier_shell::interrupt;
+use haulier_shell::report::Report;
 use serde_json::json;
 
 use self::addresses::{default_gateway, why_not_public};
 use self::router::{Held, Router};
 use crate::args::{MapArgs, MapWhen};
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::report::Report;
 
 /// How often a wait checks for Ctrl-C.
 const LOOK_UP: Duration = Duration::from_millis(50);

@@ -52,7 +52,7 @@ fn a_small_terminal_is_told_what_it_lacks() {
 #[test]
 fn what_cannot_be_drawn_is_refused_at_once() {
     let args = |qr: Option<&str>| QrArgs { qr: Some(qr.map(PathBuf::from)) };
-    let (text, json) = (Report::new(false, false), Report::new(true, false));
+    let (text, json) = (Report::new("haulier", false, false), Report::new("haulier", true, false));
     assert!(check(&args(None), &text).is_ok() && check(&args(Some("a.svg")), &json).is_ok());
     assert!(check(&args(None), &json).unwrap_err().to_string().contains("--qr=FILE.svg"));
     assert!(check(&args(Some("ticket.png")), &text).is_err());

@@ -8,12 +8,12 @@ use haulier_files::giver::GiverEvent;
 use haulier_files::offer::Entry;
 use haulier_files::reason::Fault;
 use haulier_files::session::{Giving, Inbox, ServerLink, Upload};
+use haulier_shell::report::Report;
+use haulier_shell::units::{count, in_millis, show_bytes, show_words};
 use serde_json::json;
 
 use super::host::MAX_SILENCE;
-use crate::report::Report;
 use crate::silence::Silence;
-use crate::units::{count, in_millis, show_bytes, show_words};
 
 /// Whose files they are: what a quota counts by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -16,17 +16,17 @@ use haulier_files::messages::Request;
 use haulier_files::pool::{PoolHandle, Wake};
 use haulier_files::reason::{NO_SUCH_FILE, NOT_ADMITTED, NOT_UNDERSTOOD};
 use haulier_files::session::{Giving, ServerLink, Upload};
+use haulier_shell::failure::Failure;
+use haulier_shell::interrupt;
+use haulier_shell::report::Report;
+use haulier_shell::units::{count, in_millis, show_bytes, show_words};
 use haulier_view::Names;
 use serde_json::json;
 
 use super::Host;
 use super::client::{Answer, Client, Sender, report_sent};
 use super::uploads::{Overlaps, Received};
-use crate::failure::Failure;
 use crate::files;
-use crate::interrupt;
-use crate::report::Report;
-use crate::units::{count, in_millis, show_bytes, show_words};
 
 /// All clients, those there are and the sum of those there were.
 pub(super) struct Clients<'a> {

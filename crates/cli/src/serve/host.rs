@@ -10,15 +10,15 @@ use haulier::{
     ConnectionConfig, Delivery, EarlierTokens, Identity, Listen, Secret, Server, ServerConfig,
     ServerCredentials, ServerLimits, Ticket, TicketError, UnknownUplink, Urgency,
 };
+use haulier_shell::failure::Failure;
+use haulier_shell::report::Report;
 
 use super::{addresses, resets};
 use crate::args::{ListenArgs, UplinkArg};
-use crate::failure::Failure;
 use crate::files::MAX_BLOCK_BYTES;
 use crate::keygen::new_secret;
 use crate::keys::{self, Kind};
 use crate::port_mapping::Mapping;
-use crate::report::Report;
 use crate::trace::Traces;
 
 /// The longest silence after which a client is taken for gone. What a client says counts, if that is less:

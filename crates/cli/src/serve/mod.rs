@@ -24,24 +24,24 @@ use haulier_files::offer::{Content, Entry, Offer};
 use haulier_files::packing::Packing;
 use haulier_files::session::{Inbox, Library, Place};
 use haulier_files::writer::{Replace, check_folder};
+use haulier_shell::failure::Failure;
+use haulier_shell::interrupt;
+use haulier_shell::look::{self, Look, LookArgs};
+use haulier_shell::report::Report;
+use haulier_shell::units::{count, show_bytes};
 use serde_json::{Value, json};
 
 pub(crate) use self::client::Sender;
 use self::clients::Clients;
 use self::host::Started;
 pub(crate) use self::host::{SendTicket, Traffic};
-use crate::args::{ListenArgs, LookArgs, ServeArgs};
-use crate::failure::Failure;
+use crate::args::{ListenArgs, ServeArgs};
 use crate::files;
-use crate::interrupt;
 use crate::keys;
 use crate::lan::{Announced, LetsIn, Record};
 use crate::library;
-use crate::look::{self, Look};
 use crate::qr;
-use crate::report::Report;
 use crate::target::{Target, no_folder, show_path};
-use crate::units::{count, show_bytes};
 
 /// The first client may have the disk for itself this long: one that waits for the ticket is there by then,
 /// and what it is sent is hashed with that.
@@ -226,7 +226,7 @@ impl Host<'_> {
         report.event("listening", fields, &text);
         match &ticket {
             Some(ticket) => qr::show(&self.listen.qr, ticket, report)?,
-            None if self.listen.qr.qr.is_some() => report.warning(
+            None if self.listen.qr.is_wanted() => report.warning(
                 "there is no ticket to draw: with --open the address is enough, and connect tokens are made \
                  by `haulier token issue --qr`",
             ),

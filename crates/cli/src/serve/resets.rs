@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 use haulier::Secret;
 use haulier::proto::internals::kdf;
+use haulier_shell::failure::Failure;
+use haulier_shell::report::Report;
 
 use crate::args::{KeyFilesArgs, ListenArgs};
-use crate::failure::Failure;
 use crate::keygen::new_secret;
 use crate::keys::{self, Kind};
-use crate::report::Report;
 
 /// What the file's name has behind that of the key file.
 const ENDING: &str = ".reset";

@@ -15,18 +15,18 @@ use haulier_files::pool::PoolHandle;
 use haulier_files::reason::{DONE, INTERRUPTED, NOT_ADMITTED, NOT_STORED};
 use haulier_files::session::{ServerLink, Upload};
 use haulier_files::taker::TakerEvent;
+use haulier_shell::failure::Failure;
+use haulier_shell::report::Report;
+use haulier_shell::units::{count, in_millis, show_bytes, show_words};
 use serde_json::json;
 
 use super::client::{Answer, Client, Sender};
 use super::clients::Clients;
 use super::show;
-use crate::failure::Failure;
 use crate::fetch::outcome::{has_pipe, pace, share, show_shares};
 use crate::files;
-use crate::report::Report;
 use crate::silence;
 use crate::target::{Target, show_path};
-use crate::units::{count, in_millis, show_bytes, show_words};
 
 /// A connection from which nothing came for this long is taken for gone if its sender is here again with the
 /// same files.

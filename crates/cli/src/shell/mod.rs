@@ -8,11 +8,11 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::{Command, CommandFactory as _};
+use haulier_shell::failure::{Failure, plain};
+use haulier_shell::report::Report;
 use serde_json::json;
 
 use crate::args::{Args, CompletionsArgs, ManArgs};
-use crate::failure::{Failure, plain};
-use crate::report::Report;
 
 /// The name that the program is installed under.
 const NAME: &str = "haulier";

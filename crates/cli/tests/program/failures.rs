@@ -50,7 +50,6 @@ fn a_file_that_is_not_there_cannot_be_sent() {
     let dir = Dir::new();
     let message = failure(&["send", &dir.path("missing"), "127.0.0.1:9", "--open"], 5);
     assert!(message.contains("missing: no such file or directory"), "{message}");
-    failure(&["demo", &dir.path("missing")], 5);
 }
 
 #[test]
@@ -144,17 +143,10 @@ fn usage() {
         (&["serve", "--inbox", &out], &["--most"]),
         (&["serve", "--most", "2G", &file], &["--inbox"]),
         (&["serve"], &["<FILE|DIR>"]),
-        (&["demo", "--link", "perfect"], &["no link called perfect", "mobile", "shallow"]),
-        (&["demo", "--loss", "100%"], &["100% is no loss", "5%"]),
-        (&["demo", "--queue", "1"], &["1 is no queue", "64k"]),
-        (&["demo", "--rtt", "x"], &["x is no time", "milliseconds"]),
-        (&["soak", "--seed", "x"], &["x is no seed"]),
-        (&["soak", "--transfers", "5", "--seconds", "5"], &["cannot be used with"]),
-        (&["bench"], &["article"]),
         (&["inspect"], &["<HEX>"]),
         (&["inspect", "00", "--wire", "tcp"], &["tcp", "article"]),
         (&["teleport"], &["teleport"]),
-        (&[], &["Usage", "demo"]),
+        (&[], &["Usage", "serve"]),
     ];
     for (args, words) in cases {
         let run = haulier(args);
@@ -167,12 +159,11 @@ fn usage() {
 
 /// A log would be filled with pictures, and nobody could end it by a key.
 #[test]
+#[cfg(feature = "tui")]
 fn a_screen_needs_a_terminal() {
     let dir = Dir::new();
     let file = dir.file("in", b"x");
-    for args in
-        [&["serve", &file, "--tui"][..], &["fetch", "haulier1:x", "--tui"], &["demo", "--tui"]]
-    {
+    for args in [&["serve", &file, "--tui"][..], &["fetch", "haulier1:x", "--tui"]] {
         let message = failure(args, 2);
         assert!(message.contains("needs a terminal") && message.contains("--view"), "{message}");
     }
@@ -180,10 +171,11 @@ fn a_screen_needs_a_terminal() {
 
 #[test]
 fn a_view_says_when_its_address_is_taken() {
+    let dir = Dir::new();
+    let file = dir.file("in", b"x");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let at = taken.local_addr().unwrap().to_string();
-    let message = failure(&["demo", "--view", &at], 5);
+    let serve = ["serve", &file, "--json", "--bind", "127.0.0.1:0", "--view", &at];
+    let message = haulier(&serve).error(5);
     assert!(message.contains(&at) && message.contains("in use"), "{message}");
-    let message = failure(&["demo", "--wire", "article", "--view", &at], 2);
-    assert!(message.contains("leave --tui and --view out"), "{message}");
 }

@@ -16,10 +16,9 @@ fn assert_says(args: &[&str], words: &[&str]) {
 #[test]
 fn the_program() {
     let commands =
-        ["serve", "fetch", "keygen", "token", "send", "recv", "demo", "soak", "bench", "inspect"];
+        ["serve", "fetch", "keygen", "token", "send", "recv", "inspect", "completions", "man"];
     assert_says(&["--help"], &commands);
     let first_steps = [
-        "haulier demo",
         "haulier serve world.bin",
         "haulier fetch TICKET",
         "haulier recv",
@@ -29,13 +28,13 @@ fn the_program() {
     assert_says(&["--help"], &first_steps);
     let codes = [
         "0 done",
-        "1 a soak or a bench",
+        "1 `fetch --lan` found no server",
         "2 usage",
         "3 no peer, a peer that refuses",
         "4 verification failed",
     ];
     assert_says(&["--help"], &codes);
-    let codes = ["5 I/O", "7 a bench's connections", "8 a bench's --budget", "130 interrupted"];
+    let codes = ["5 I/O", "6 a file with a key", "130 interrupted"];
     assert_says(&["--help"], &codes);
     assert_says(&["--help"], &["encrypt, unless --open"]);
     assert_says(&["help"], &commands);
@@ -65,16 +64,6 @@ fn send_and_recv() {
 }
 
 #[test]
-fn demo() {
-    let profiles = haulier_sim::Profile::ALL.map(|profile| profile.name);
-    assert_says(&["demo", "--help"], &profiles);
-    let options = ["--link", "[default: mobile]", "--rate", "--rtt", "--loss", "--queue"];
-    assert_says(&["demo", "--help"], &options);
-    assert_says(&["demo", "--help"], &["--wire", "haulier1", "article"]);
-    assert_says(&["demo", "--help"], &["--budget", "--seed", "--timeout", "256 KiB", "--no-burst"]);
-}
-
-#[test]
 fn serve_and_fetch() {
     let options = ["--bind", "--open", "--secret-file", "--identity-file", "--token-key", "--once"];
     assert_says(&["serve", "--help"], &options);
@@ -87,11 +76,6 @@ fn serve_and_fetch() {
     assert_says(&["fetch", "--help"], &options);
     let more = ["--ticket-file", "--token-file", "standard input", "Examples:", "-o - | tar x"];
     assert_says(&["fetch", "--help"], &more);
-}
-
-#[test]
-fn playground() {
-    assert_says(&["playground", "--help"], &["--bind", "--scene", "browser", "cargo xtask"]);
 }
 
 #[test]
@@ -111,40 +95,6 @@ fn completions_and_man() {
         &["bash", "zsh", "fish", "elvish", "powershell", "source"],
     );
     assert_says(&["man", "--help"], &["--out", "haulier-serve", "man -l -", "Examples:"]);
-}
-
-#[test]
-fn soak_and_bench() {
-    let options = ["--transfers", "--seconds", "--seed", "--scenario", "by default 1000"];
-    assert_says(&["soak", "--help"], &options);
-    assert_says(
-        &["bench", "--help"],
-        &["article", "grid", "join", "crowd", "random", "recorded", "links"],
-    );
-    let words = ["--sizes", "[default: 256k,16M]", "--svg", "roaming", "virtual time", "Examples:"];
-    assert_says(&["bench", "links", "--help"], &words);
-    let words = ["--seed", "--cells", "[default: one]", "crowd:7", "random_links.py", "Examples:"];
-    assert_says(&["bench", "random", "--help"], &words);
-    assert_says(
-        &["bench", "--help"],
-        &["haulier bench peer serve", "for measurements", "--inline"],
-    );
-    let options = ["--bytes", "--seeds", "[default: 3]", "--profiles", "--only", "sent/N"];
-    assert_says(&["bench", "join", "--help"], &options);
-    let options =
-        ["--quick", "--full", "--cells", "--only", "--tables", "--svg", "--out", "--cell"];
-    assert_says(&["bench", "grid", "--help"], &options);
-    let words = ["warm", "cold_ticket", "cold_token", "burst_resend", "slow_start", "Examples:"];
-    assert_says(&["bench", "grid", "--help"], &words);
-    let words =
-        ["--quick", "--full", "--tables", "--out", "--cell", "turnover", "Jain", "Examples:"];
-    assert_says(&["bench", "crowd", "--help"], &words);
-    let words =
-        ["--budget", "only_cubic", "upload", "codel", "Exit codes: 7", "10, are at the end"];
-    assert_says(&["bench", "crowd", "--help"], &words);
-    let words = ["lte-like", "1500 bytes", "Mahimahi", "--down", "--queue", "Examples:"];
-    assert_says(&["bench", "recorded", "--help"], &words);
-    assert_says(&["bench", "article", "--help"], &["--seeds", "[default: 200]", "median"]);
 }
 
 #[test]
@@ -226,7 +176,7 @@ fn options_have_headings_and_those_of_all_commands_come_last() {
         "\nWhere it waits, and who is let in:\n",
         "      --bind <ADDR>",
         "\nWhat can be seen of it:\n",
-        "      --tui",
+        "      --view <ADDR>",
         "\nAll commands:\n",
         "      --json",
         "\nExamples:\n",

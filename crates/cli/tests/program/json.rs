@@ -64,28 +64,12 @@ fn the_switch_may_stand_anywhere() {
     haulier(&["send", &missing, "127.0.0.1:9", "--open", "--json"]).error(5);
 }
 
-#[test]
-fn every_line_of_the_other_commands_is_an_event() {
-    let runs = [
-        haulier(&["demo", "--json", "--link", "fiber"]),
-        haulier(&["soak", "--json", "--transfers", "20"]),
-        haulier(&["soak", "--json", "--scenario", "9"]),
-        haulier(&["bench", "article", "--json", "--seeds", "1"]),
-    ];
-    for run in runs {
-        run.done();
-        assert!(names(&run).len() >= 2, "{}", run.what);
-        assert!(run.stderr.is_empty(), "{}", run.what);
-    }
-}
-
 /// A script that got an option wrong reads the answer where it reads all answers.
 #[test]
 fn wrong_arguments_are_an_event_too() {
-    let wrong: [&[&str]; 4] = [
+    let wrong: [&[&str]; 3] = [
         &["--json", "send", "x", "127.0.0.1:9", "--rate", "fast"],
         &["send", "x", "127.0.0.1:9", "--rate", "fast", "--json"],
-        &["demo", "--json", "--link", "perfect"],
         &["recv", "--json", "--most", "x"],
     ];
     for args in wrong {
@@ -96,6 +80,6 @@ fn wrong_arguments_are_an_event_too() {
 /// Without the switch nothing looks like JSON.
 #[test]
 fn without_the_switch_there_is_none() {
-    let run = haulier(&["soak", "--transfers", "20"]);
+    let run = haulier(&["inspect", "00"]);
     assert!(!run.text().contains('{'), "{}", run.what);
 }

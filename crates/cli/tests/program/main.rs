@@ -8,8 +8,7 @@
 //! * `signals`: Ctrl-C and sudden death, in the middle of everything;
 //! * `disk`: full disks; `ends`: signals in pairs, outputs that are full or closed, temporary files;
 //! * `shown`: what is said of a dark path and of a slow link, and what counts as a file;
-//! * `demo`, `soak_bench`, `bench_grid`, `bench_crowd`, `bench_join`, `bench_links`, `bench_random`,
-//!   `bench_recorded`, `inspect`, of captures too: the commands of these names;
+//! * `inspect`, of captures too: the command of this name;
 //! * `serve`, `serve_failures`: the same for `serve` and `fetch`; `serve_hostile`: servers that lie;
 //! * `serve_bounds`: clients that ask `serve` for all that they can: memory, work, other clients;
 //! * `second`: transfers with the program in another language, `vectors/second`;
@@ -34,14 +33,6 @@
 
 #[cfg(unix)]
 mod attributes;
-mod bench_crowd;
-mod bench_grid;
-mod bench_join;
-mod bench_joiners;
-mod bench_links;
-mod bench_random;
-mod bench_recorded;
-mod demo;
 #[cfg(target_os = "linux")]
 mod disk;
 #[cfg(target_os = "linux")]
@@ -55,12 +46,14 @@ mod kinds;
 mod lan;
 mod pipe;
 mod places;
-mod playground;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "port-mapping"))]
 mod port_mapping;
+#[cfg(feature = "qr")]
 mod qr;
+#[cfg(feature = "qr")]
 mod qr_reader;
 mod resume;
+mod scenes;
 mod second;
 mod serve;
 #[cfg(target_os = "linux")]
@@ -72,10 +65,13 @@ mod shell;
 mod shown;
 #[cfg(unix)]
 mod signals;
-mod soak_bench;
 mod support;
 mod tokens;
 mod trace;
 mod transfer;
 #[cfg(unix)]
 mod words;
+
+/// The program, and its name.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_haulier");
+const NAME: &str = "haulier";

@@ -149,10 +149,10 @@ fn all_pages_are_written_where_they_should_be() {
         done["files"].as_array().unwrap().iter().filter_map(|it| it.as_str()).collect();
     said.sort_unstable();
     assert_eq!(written, said);
-    for page in ["haulier.1", "haulier-serve.1", "haulier-token-issue.1", "haulier-bench-grid.1"] {
+    for page in ["haulier.1", "haulier-serve.1", "haulier-token-issue.1", "haulier-inspect.1"] {
         assert!(written.iter().any(|it| it == page), "no {page} in {written:?}");
     }
-    assert!(!written.iter().any(|it| it.contains("peer") || it.contains("help")), "{written:?}");
+    assert!(!written.iter().any(|it| it.contains("help")), "{written:?}");
     for page in &written {
         let text = fs::read_to_string(format!("{folder}/{page}")).unwrap();
         assert_well_formed(&text);
@@ -167,7 +167,6 @@ fn a_page_that_is_not_there_is_said_to() {
     assert_eq!(run.code, Some(2));
     assert!(run.stderr.contains("`haulier frob`: there are serve, fetch"), "{}", run.what);
     haulier(&["man", "serve", "x", "--json"]).error(2);
-    haulier(&["man", "bench", "peer", "--json"]).error(2);
     let dir = Dir::new();
     let file = dir.file("file", b"");
     let run = haulier(&["man", "--out", &file]);

@@ -110,21 +110,6 @@ fn ctrl_c_ends_a_sender_without_a_receiver() {
 }
 
 #[test]
-fn ctrl_c_ends_what_runs_alone() {
-    let commands: [&[&str]; 3] = [
-        &["demo", "--json", "--link", "awful", "--rate", "200k", "--timeout", "50"],
-        &["soak", "--json", "--seconds", "50"],
-        &["bench", "article", "--json", "--seeds", "300"],
-    ];
-    for command in commands {
-        let program = Program::start(command);
-        program.event("progress");
-        program.signal("INT");
-        program.finish().error(130);
-    }
-}
-
-#[test]
 fn as_text_an_interrupt_is_said_in_words() {
     let dir = Dir::new();
     let recv = Program::start(&["recv", "--bind", "127.0.0.1:0", "-o", &dir.path("out")]);

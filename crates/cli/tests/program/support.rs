@@ -11,8 +11,8 @@ use tempfile::TempDir;
 
 use crate::pipe::Pipe;
 
-/// The built program.
-pub const HAULIER: &str = env!("CARGO_BIN_EXE_haulier");
+/// The built program that is tested.
+pub const HAULIER: &str = crate::PROGRAM;
 
 /// When a program counts as hung. No test asks for speed: a bench over a hundred cells takes half a minute on
 /// two cores, and minutes where they are busy.
@@ -66,7 +66,7 @@ impl Program {
     }
 
     fn run_to(stdout: Stdio, command: &mut Command) -> Self {
-        let what = format!("{command:?}").replace(HAULIER, "haulier");
+        let what = format!("{command:?}").replace(HAULIER, crate::NAME);
         let prints_data = what.contains(r#""-o" "-""#);
         command.stdout(stdout).stderr(Stdio::piped());
         // Another test may fork while a copy of the program is being written: until that child runs something

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::scenes::capture_scene;
 use crate::support::{Dir, data, fetch, haulier, serve};
 
 /// Both ends append the same lines, for their owner alone, and say that it is dangerous.
@@ -28,7 +29,7 @@ fn key_logs_have_the_keys_of_both_ends() {
     assert!(keys.as_bytes() == dir.read("there.keys"), "the two differ");
     // What reads captures takes it. None of this capture is of these connections.
     let capture = dir.path("capture");
-    haulier(&["playground", "--scene", "senders=haulier&bytes=64k", "--pcap", &capture]).text();
+    capture_scene("senders=haulier&bytes=64k", false, &capture);
     let read = haulier(&["inspect", "--pcap", &capture, "--keylog", &here]);
     assert_eq!(read.code, Some(0), "{}", read.what);
     assert!(!read.text().is_empty());

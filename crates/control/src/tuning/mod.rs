@@ -1,7 +1,7 @@
 //! Tuning constants that several files use, and those of belief and start, with their units and reasons.
 //! `docs/SENDER.md` says what they do together.
 //!
-//! Most values were found on the grid of links (`haulier bench grid`). Changing any of them changes the
+//! Most values were found on the grid of links (`haulier-lab bench grid`). Changing any of them changes the
 //! snapshot of the grid.
 
 use crate::units::{Bytes, Rate, Span};

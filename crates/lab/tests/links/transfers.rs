@@ -13,7 +13,7 @@ fn a_short_soak_of_files_finds_nothing() {
     let report = soak(1, 25);
     for failure in &report.failures {
         let (seed, what) = (failure.scenario, &failure.what);
-        println!("replay: haulier soak --layers files --scenario {seed:#018x}   ({what})");
+        println!("replay: haulier-lab soak --layers files --scenario {seed:#018x}   ({what})");
     }
     println!("{} files, {} tries more", report.transfers, report.restarts);
     assert!(report.is_ok(), "{} hangs, {} mismatches", report.hangs, report.mismatches);

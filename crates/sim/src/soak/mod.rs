@@ -5,7 +5,7 @@
 //! A *scenario* is drawn from one seed: links, faults, sizes, readers. It runs in two phases. While the
 //! faults last, only safety is required: chunks are delivered unchanged, in order and once, and a chunk
 //! reported as sent has arrived. Then the faults stop, and liveness is required: everything must finish. A
-//! failure report has the seed, and `haulier soak --scenario SEED` runs exactly that one again.
+//! failure report has the seed, and `haulier-lab soak --scenario SEED` runs exactly that one again.
 
 mod chunk_end;
 mod company;

@@ -8,7 +8,10 @@ use haulier_sim::soak::{self, Budget, Layers, Verdict};
 fn a_short_soak_finds_nothing() {
     let report = soak::run(2, Layers::Chunks, Budget::Transfers(400), |_| true);
     for failure in &report.failures {
-        println!("replay: haulier soak --scenario {:#018x}   ({})", failure.scenario, failure.what);
+        println!(
+            "replay: haulier-lab soak --scenario {:#018x}   ({})",
+            failure.scenario, failure.what
+        );
     }
     assert!(report.is_ok(), "{} hangs, {} mismatches", report.hangs, report.mismatches);
     assert!(report.transfers >= 400);
@@ -29,7 +32,7 @@ fn a_short_soak_of_the_packet_layer_finds_nothing() {
         let report = soak::run(3, layers, Budget::Transfers(budget), |_| true);
         for failure in &report.failures {
             println!(
-                "replay: haulier soak --layers {} --scenario {:#018x}   ({})",
+                "replay: haulier-lab soak --layers {} --scenario {:#018x}   ({})",
                 layers.name(),
                 failure.scenario,
                 failure.what
@@ -46,7 +49,7 @@ fn a_short_soak_of_connections_finds_nothing() {
     let report = soak::run(4, Layers::Connection, Budget::Transfers(200), |_| true);
     for failure in &report.failures {
         let (seed, what) = (failure.scenario, &failure.what);
-        println!("replay: haulier soak --layers connection --scenario {seed:#018x}   ({what})");
+        println!("replay: haulier-lab soak --layers connection --scenario {seed:#018x}   ({what})");
     }
     println!("{} scenarios, {} restarts", report.scenarios, report.restarts);
     assert!(report.is_ok(), "{} hangs, {} mismatches", report.hangs, report.mismatches);
@@ -60,7 +63,7 @@ fn an_honest_client_gets_in_whoever_is_at_the_door() {
     let report = soak::run(5, Layers::Door, Budget::Transfers(150), |_| true);
     for failure in &report.failures {
         let (seed, what) = (failure.scenario, &failure.what);
-        println!("replay: haulier soak --layers door --scenario {seed:#018x}   ({what})");
+        println!("replay: haulier-lab soak --layers door --scenario {seed:#018x}   ({what})");
     }
     println!("{} joins in {} scenarios", report.transfers, report.scenarios);
     assert!(report.is_ok(), "{} hangs, {} mismatches", report.hangs, report.mismatches);

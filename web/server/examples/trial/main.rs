@@ -10,7 +10,7 @@
 
 #[path = "../world/http.rs"]
 mod http;
-#[path = "../../../../crates/cli/src/relay.rs"]
+#[path = "../../../../crates/lab-cli/src/relay.rs"]
 #[allow(dead_code, reason = "the command line's own demo counts what a link did")]
 mod relay;
 

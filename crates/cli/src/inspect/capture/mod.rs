@@ -12,14 +12,14 @@ use std::path::Path;
 
 use haulier_capture::layers::{self, Skipped, UdpDatagram};
 use haulier_capture::{CaptureError, CaptureReader, CaptureWriter, KeyLog, KeyLogError, train};
+use haulier_shell::failure::Failure;
+use haulier_shell::interrupt;
+use haulier_shell::report::Report;
 use serde_json::{Value, json};
 
 use self::summary::Summary;
 use self::wires::{Said, Wires};
 use crate::args::InspectArgs;
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::report::Report;
 
 /// Reads a capture, and says what is in it.
 pub(super) fn run(args: &InspectArgs, path: &Path, report: &Report) -> Result<(), Failure> {

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 
 use haulier_capture::layers::{Skipped, UdpDatagram};
+use haulier_shell::units::show_bytes;
 use serde_json::{Value, json};
 
 use super::wires::{Keys, Said};
-use crate::units::show_bytes;
 
 /// Connections that are told apart: those of an attack are more, and are counted as this many.
 const MAX_CONNECTIONS: usize = 1 << 16;

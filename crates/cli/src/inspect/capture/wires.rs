@@ -14,16 +14,16 @@ use haulier::proto::internals::{
 use haulier_article::PacketDropReason;
 use haulier_capture::layers::UdpDatagram;
 use haulier_capture::{KeyLog, Opener, Sealed};
+use haulier_shell::failure::Failure;
 use serde_json::{Value, json};
 
 use super::super::haulier1::{self, Fields};
 use super::super::refusal::Refusal;
 use super::super::{Packet, Reading, preview, read, readings};
 use crate::args::{FILES_PROTOCOL_ID, InspectArgs, Wire};
-use crate::failure::Failure;
 
 /// The protocol id of the connections that the program simulates: "haulier1".
-const SIMULATED_PROTOCOL_ID: u64 = haulier_sim::hosts::PROTOCOL_ID;
+const SIMULATED_PROTOCOL_ID: u64 = 0x6861_756c_6965_7231;
 
 /// Connections of which is known that they are haulier/1's. Whoever fills a capture with more requests than
 /// this makes others unknown, and no more memory used.

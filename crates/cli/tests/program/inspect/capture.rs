@@ -8,15 +8,14 @@ use haulier_capture::CaptureWriter;
 use haulier_capture::layers::UdpDatagram;
 use serde_json::{Value, json};
 
+use crate::scenes::capture_scene;
 use crate::support::{Dir, Program, data, fetch, haulier, serve};
 
-/// A capture of a simulated join.
-fn scene(dir: &Dir, query: &str, options: &[&str]) -> String {
+/// A capture of a simulated join, and its keys.
+fn scene(dir: &Dir, query: &str, is_sealed: bool) -> (String, String) {
     let file = dir.path("scene.pcap");
-    let play = ["playground", "--scene", query, "--pcap", &file];
-    let run = haulier(&[&play, options].concat());
-    assert_eq!(run.code, Some(0), "{}", run.what);
-    file
+    let keys = capture_scene(query, is_sealed, &file);
+    (file, dir.file("scene.keys", keys.as_bytes()))
 }
 
 /// What is said of a capture: its datagrams, and the summary.
@@ -46,7 +45,7 @@ fn capture(payloads: &[&[u8]]) -> Vec<u8> {
 #[test]
 fn a_join_of_each_wire_is_read() {
     let dir = Dir::new();
-    let file = scene(&dir, "senders=haulier,article&bytes=64k&loss=5", &[]);
+    let (file, _) = scene(&dir, "senders=haulier,article&bytes=64k&loss=5", false);
     let (said, done) = inspect(&file, &[]);
     let of = |packet: &str| said.iter().filter(|said| said["datagram"]["packet"] == packet).count();
     assert_eq!(of("request"), 4, "{done}");
@@ -121,7 +120,7 @@ fn what_is_of_neither_wire_is_counted_and_shown_on_request() {
 #[test]
 fn kinds_can_be_chosen() {
     let dir = Dir::new();
-    let file = scene(&dir, "senders=haulier,article&bytes=32k", &[]);
+    let (file, _) = scene(&dir, "senders=haulier,article&bytes=32k", false);
     let (said, done) = inspect(&file, &["--only", "request,slice"]);
     assert!(!said.is_empty());
     assert!(said.iter().all(
@@ -137,7 +136,7 @@ fn kinds_can_be_chosen() {
 #[test]
 fn what_is_sealed_is_told() {
     let dir = Dir::new();
-    let file = scene(&dir, "senders=haulier&bytes=32k", &["--sealed"]);
+    let (file, _) = scene(&dir, "senders=haulier&bytes=32k", true);
     let (said, done) = inspect(&file, &[]);
     assert!(said.iter().all(|said| said["datagram"]["frames"].is_null()));
     assert_eq!((&done["connections"], &done["no_key"]), (&json!(1), &json!(0)));
@@ -167,7 +166,7 @@ fn what_is_sealed_is_told() {
 #[test]
 fn a_capture_comes_from_a_pipe_and_may_be_cut() {
     let dir = Dir::new();
-    let file = scene(&dir, "senders=haulier&bytes=32k", &[]);
+    let (file, _) = scene(&dir, "senders=haulier&bytes=32k", false);
     let bytes = std::fs::read(&file).unwrap();
     let args = ["inspect", "--json", "--pcap", "-"];
     let piped = Program::start_with(&args, &bytes).finish();
@@ -211,7 +210,7 @@ fn what_is_no_capture_is_refused() {
 #[test]
 fn what_is_shown_is_written() {
     let dir = Dir::new();
-    let file = scene(&dir, "senders=haulier,article&bytes=32k&loss=2", &[]);
+    let (file, _) = scene(&dir, "senders=haulier,article&bytes=32k&loss=2", false);
     let written = dir.path("written.pcap");
     let kinds = ["--only", "request,response,data,slice"];
     let (said, _) = inspect(&file, &[&kinds[..], &["--write", &written]].concat());
@@ -256,9 +255,9 @@ fn has_frame(said: &[Value], name: &str) -> bool {
 #[test]
 fn a_simulated_join_is_opened() {
     let dir = Dir::new();
-    let (keys, written) = (dir.path("keys"), dir.path("open.pcap"));
+    let written = dir.path("open.pcap");
     let query = "senders=haulier,article&bytes=64k&loss=5&seed=3";
-    let file = scene(&dir, query, &["--sealed", "--keylog", &keys]);
+    let (file, keys) = scene(&dir, query, true);
     let (said, done) = open(&file, &keys, &written);
     let sealed: u64 = ["request", "response", "data"]
         .map(|kind| done["kinds"][kind]["datagrams"].as_u64().unwrap())
@@ -273,7 +272,8 @@ fn a_simulated_join_is_opened() {
             .all(|name| has_frame(&said, name))
     );
     // The keys of another run open nothing of this one, and say so.
-    let other = scene(&dir, "senders=haulier&bytes=64k&seed=4", &["--sealed"]);
+    let elsewhere = Dir::new();
+    let (other, _) = scene(&elsewhere, "senders=haulier&bytes=64k&seed=4", true);
     let (_, done) = inspect(&other, &["--keylog", &keys]);
     assert_eq!(done["opened"], 0);
 }
