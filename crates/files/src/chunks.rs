@@ -2,14 +2,19 @@
 //! [`BlockTree`](haulier_proto::connection::BlockTree): a file as a whole is a block.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
+use bytes::Bytes;
 use haulier_proto::connection::ChunkValue;
 
 /// Bytes of a chunk, the last one of a file excepted: the unit that is verified, written and noted.
 pub const CHUNK_BYTES: usize = ChunkValue::CHUNK_BYTES;
 
-/// A chunk of a hole.
-pub(crate) static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
+/// A chunk of a hole. It is made once, and not 256 KiB of the program.
+pub(crate) fn zeros() -> &'static Bytes {
+    static ZEROS: OnceLock<Bytes> = OnceLock::new();
+    ZEROS.get_or_init(|| vec![0; CHUNK_BYTES].into())
+}
 
 /// The longest file that has a tree, a chunk below 2^50 bytes: its chunks are counted with 32 bits.
 pub const MAX_TREE_BYTES: u64 = u32::MAX as u64 * CHUNK_BYTES as u64;

@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use self::chunk_states::{Chunks, State};
-use crate::chunks::{CHUNK_BYTES, ZEROS, chunk_count, chunk_range};
+use crate::chunks::{CHUNK_BYTES, chunk_count, chunk_range, zeros};
 use crate::journal::{Belief, FileIdentity, Journal};
 use crate::offer::Root;
 use crate::ranges::Ranges;
@@ -474,7 +474,7 @@ impl<S: Storage> Unfinished<S> {
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    bytes == &ZEROS[..bytes.len()]
+    zeros().get(..bytes.len()) == Some(bytes)
 }
 
 #[cfg(test)]

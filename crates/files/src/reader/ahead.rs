@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use super::source::SourceFile;
-use crate::chunks::{CHUNK_BYTES, ZEROS, chunk_range};
+use crate::chunks::{self, CHUNK_BYTES, chunk_range};
 use crate::errors::{Change, ReadError};
 use crate::pool::PoolHandle;
 use haulier_proto::connection::BlockTree;
@@ -174,7 +174,8 @@ pub(crate) fn read_spans(
 /// A chunk of a hole, which takes no memory.
 fn zeros(length: u64) -> Bytes {
     let length = usize::try_from(length).unwrap_or(usize::MAX);
-    ZEROS.get(..length).map_or_else(|| vec![0; length].into(), Bytes::from_static)
+    let zeros = chunks::zeros();
+    if length <= zeros.len() { zeros.slice(..length) } else { vec![0; length].into() }
 }
 
 fn read(file: &SourceFile, ranges: &[Range<u64>]) -> Result<Bytes, ReadError> {
