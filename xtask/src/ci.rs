@@ -2,7 +2,8 @@
 //!
 //! The invariant: CI runs `cargo test`, this, and nothing else, so whoever passes here passes there. A step
 //! that the machine cannot run (no rustup, no network) is skipped and named in the last lines, never
-//! silently.
+//! silently, and so is one of an engine, a language or a tool of which nothing has changed: those take longer
+//! than all others together. `--all` runs them, as `.ci/nightly` does.
 //!
 //! The steps are a table in [`steps`]; [`shell`] runs their commands. Those that only run what is built go
 //! beside those that build, as a second process of this tool, whose words come when it has ended: a compiler
@@ -37,21 +38,25 @@ impl From<String> for Stop {
 /// What the second process is told to do.
 pub(crate) const RUNS: &str = "--runs";
 
-/// Runs every step, and stops at the first of each lane that fails.
-pub(crate) fn run_all(workspace: &Workspace) -> Result<(), String> {
+/// What has every step run, also those of which nothing has changed.
+pub(crate) const ALL: &str = "--all";
+
+/// Runs the steps, and stops at the first of each lane that fails.
+pub(crate) fn run_all(workspace: &Workspace, is_all: bool) -> Result<(), String> {
     let shell = Shell::new(workspace);
     // Before anything else is built in its place.
     if let Err(Stop::Failed { what, .. } | Stop::Skipped(what)) = shell.tested_program() {
         return Err(what);
     }
-    let beside = start_runs(workspace)?;
-    let builds = run(&shell, &of(Lane::Builds));
+    let changed = if is_all { None } else { changed(workspace) };
+    let beside = start_runs(workspace, is_all)?;
+    let builds = run(&shell, &of(Lane::Builds, changed.as_deref()));
     let ended = beside.join().map_err(|_| "the thread of the second lane panicked".to_owned())?;
     let ended = ended.map_err(|error| format!("the second lane: {error}"))?;
     println!("\n=== beside that\n{}", String::from_utf8_lossy(&ended.stdout));
     match (builds, ended.status.success()) {
         (Ok(summary), true) => {
-            print!("{summary}");
+            print!("{summary}{}", left_out(changed.as_deref()));
             Ok(())
         }
         (Ok(_), false) => Err("a step beside those that build failed: see above".to_owned()),
@@ -61,26 +66,60 @@ pub(crate) fn run_all(workspace: &Workspace) -> Result<(), String> {
 }
 
 /// Runs the steps that build nothing.
-pub(crate) fn run_runs(workspace: &Workspace) -> Result<(), String> {
-    let summary = run(&Shell::new(workspace), &of(Lane::Runs))?;
+pub(crate) fn run_runs(workspace: &Workspace, is_all: bool) -> Result<(), String> {
+    let changed = if is_all { None } else { changed(workspace) };
+    let summary = run(&Shell::new(workspace), &of(Lane::Runs, changed.as_deref()))?;
     print!("{summary}");
     Ok(())
 }
 
 /// The other lane, as a process whose words are kept until it has ended.
-fn start_runs(workspace: &Workspace) -> Result<JoinHandle<io::Result<Output>>, String> {
+fn start_runs(
+    workspace: &Workspace,
+    is_all: bool,
+) -> Result<JoinHandle<io::Result<Output>>, String> {
     let this = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
     // One pipe for both kinds of words, so that they stay in order.
     let mut command = workspace.command("sh");
-    command.args(["-c", "exec \"$0\" ci \"$1\" 2>&1"]).arg(this).arg(RUNS);
+    command.args(["-c", "exec \"$0\" ci \"$@\" 2>&1"]).arg(this).arg(RUNS);
+    command.args(is_all.then_some(ALL));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let lane = command.spawn().map_err(|error| format!("the second lane: {error}"))?;
     // What nobody reads would stop it.
     Ok(std::thread::spawn(|| lane.wait_with_output()))
 }
 
-fn of(lane: Lane) -> Vec<&'static Step> {
-    STEPS.iter().filter(|step| step.lane == lane).collect()
+/// The steps of a lane that something has changed for.
+fn of(lane: Lane, changed: Option<&[String]>) -> Vec<&'static Step> {
+    STEPS.iter().filter(|step| step.lane == lane && step.is_asked_for(changed)).collect()
+}
+
+/// The files that commits have changed in the two days before the newest one: a change is landed within
+/// those. `None`, which is all files, if there is no history to ask.
+fn changed(workspace: &Workspace) -> Option<Vec<String>> {
+    let git = |arguments: &[&str]| {
+        let output = workspace.command("git").args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    if git(&["rev-parse", "--is-shallow-repository"])?.trim() != "false" {
+        return None;
+    }
+    let newest: u64 = git(&["log", "-1", "--format=%ct"])?.trim().parse().ok()?;
+    let since = format!("--since={}", newest.saturating_sub(2 * 24 * 60 * 60));
+    let of_commits = git(&["log", &since, "--format=", "--name-only"])?;
+    let at_work = git(&["status", "--porcelain", "--no-renames"])?;
+    let at_work = at_work.lines().filter_map(|line| line.get(3..));
+    Some(of_commits.lines().chain(at_work).map(str::to_owned).collect())
+}
+
+/// Says which steps do not run.
+fn left_out(changed: Option<&[String]>) -> String {
+    let names: Vec<_> =
+        STEPS.iter().filter(|it| !it.is_asked_for(changed)).map(|it| it.name).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("not run, for nothing of theirs has changed: {}; `--all` runs them\n", names.join(", "))
 }
 
 /// Runs one step.
@@ -164,6 +203,20 @@ mod tests {
         for (index, step) in STEPS.iter().enumerate() {
             assert!(STEPS[..index].iter().all(|other| other.name != step.name), "{}", step.name);
         }
+    }
+
+    #[test]
+    fn steps_of_an_engine_run_if_it_has_changed() {
+        let names = |changed: &[&str]| {
+            let changed: Vec<String> = changed.iter().map(|&path| path.to_owned()).collect();
+            let of_lane = |lane| of(lane, Some(&changed));
+            let steps = [of_lane(Lane::Builds), of_lane(Lane::Runs)].concat();
+            steps.iter().map(|step| step.name).collect::<Vec<_>>()
+        };
+        assert!(names(&[]).contains(&"clippy") && !names(&[]).contains(&"bevy"));
+        assert!(names(&["README.md", "bevy/src/lib.rs"]).contains(&"bevy"));
+        assert!(!names(&["crates/bevy/src/lib.rs"]).contains(&"bevy"));
+        assert!(left_out(Some(&[])).contains("bevy") && left_out(None).is_empty());
     }
 
     #[test]

@@ -50,6 +50,7 @@ Usage: cargo xtask COMMAND [FLAGS]
 
 Commands:
   ci                every check CI runs after `cargo test`, in two lanes; each stops where one fails
+  ci --all          the same with those of engines, languages and tools of which nothing has changed
   ci --list         what those checks are, and what each is there for
   ci --only NAME    one of them, such as the one that has just failed
   tidy              only the fast text checks (a second), good before every commit
@@ -108,12 +109,14 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
             println!("{HELP}");
             Ok(())
         }
-        ["ci"] => Ok(ci::run_all(workspace)?),
+        ["ci"] => Ok(ci::run_all(workspace, false)?),
+        ["ci", ci::ALL] => Ok(ci::run_all(workspace, true)?),
         ["ci", "--list"] => {
             ci::list();
             Ok(())
         }
-        ["ci", ci::RUNS] => Ok(ci::run_runs(workspace)?),
+        ["ci", ci::RUNS] => Ok(ci::run_runs(workspace, false)?),
+        ["ci", ci::RUNS, ci::ALL] => Ok(ci::run_runs(workspace, true)?),
         ["ci", "--only", name] => Ok(ci::run_one(workspace, name)?),
         ["tidy"] => Ok(tidy::run(workspace)?),
         ["api"] => api::check(workspace),

@@ -215,7 +215,9 @@ impl<'a> Shell<'a> {
         update.arg("update");
         let _tried = quietly(update);
         let mut install = self.workspace.command("apt-get");
-        install.args(["install", "-y", "--no-install-recommends"]).args(list());
+        // The other lane may be at it.
+        install.args(["-o", "DPkg::Lock::Timeout=300", "install", "-y", "--no-install-recommends"]);
+        install.args(list());
         install.env("DEBIAN_FRONTEND", "noninteractive");
         let shown = format!("apt-get install -y --no-install-recommends {packages}");
         run(install, &shown)

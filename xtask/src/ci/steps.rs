@@ -21,7 +21,18 @@ pub(super) struct Step {
     /// What is known once it has passed.
     pub(super) proves: &'static str,
     pub(super) lane: Lane,
+    /// It runs if something below these paths has changed; always, if there are none.
+    pub(super) of: &'static [&'static str],
     pub(super) run: fn(&Shell<'_>) -> Result<(), Stop>,
+}
+
+impl Step {
+    /// Whether it runs if these files have changed; all have, if it is not known which.
+    pub(super) fn is_asked_for(&self, changed: Option<&[String]>) -> bool {
+        let Some(changed) = changed else { return true };
+        let is_below = |path: &String| self.of.iter().any(|start| path.starts_with(start));
+        self.of.is_empty() || changed.iter().any(is_below)
+    }
 }
 
 /// Which steps a step runs beside: the two lanes run at the same time, each in order.
@@ -39,18 +50,21 @@ pub(super) const STEPS: &[Step] = &[
         name: "tidy",
         proves: "texts are clean, links resolve, every requirement names its test",
         lane: Lane::Builds,
+        of: &[],
         run: |shell| Ok(tidy::run(shell.workspace)?),
     },
     Step {
         name: "corpus",
         proves: "the fuzz seeds are those the golden vectors make",
         lane: Lane::Builds,
+        of: &[],
         run: |shell| Ok(corpus::check(shell.workspace)?),
     },
     Step {
         name: "fmt",
         proves: "the code looks as rustfmt.toml says",
         lane: Lane::Builds,
+        of: &[],
         run: |shell| {
             shell.cargo("fmt --all --check")?;
             shell.cargo("fmt --check --manifest-path bench/Cargo.toml")?;
@@ -61,84 +75,98 @@ pub(super) const STEPS: &[Step] = &[
         name: "deny",
         proves: "dependencies, licences and sources are those of the three deny*.toml",
         lane: Lane::Builds,
+        of: &["Cargo.lock", "deny", "bevy/Cargo", "web/Cargo"],
         run: deny,
     },
     Step {
         name: "advisories",
         proves: "no dependency has a known fault, or was withdrawn",
         lane: Lane::Builds,
+        of: &["Cargo.lock", "bevy/Cargo", "web/Cargo"],
         run: advisories,
     },
     Step {
         name: "clippy",
         proves: "no warning anywhere; tests, benches and fuzz targets compile",
         lane: Lane::Builds,
+        of: &[],
         run: clippy,
     },
     Step {
         name: "features",
         proves: "without default features all builds without a warning",
         lane: Lane::Builds,
+        of: &[],
         run: features,
     },
     Step {
         name: "xtask",
         proves: "this tool finds what it looks for",
         lane: Lane::Builds,
+        of: &[],
         run: |shell| shell.cargo("test --locked -p xtask"),
     },
     Step {
         name: "doc",
         proves: "the pages build, and their links lead somewhere",
         lane: Lane::Builds,
+        of: &[],
         run: doc,
     },
     Step {
         name: "api",
         proves: "the public API is the one in docs/api",
         lane: Lane::Builds,
+        of: &[],
         run: |shell| api::check(shell.workspace),
     },
     Step {
         name: "wasm",
         proves: "the machine builds without an operating system",
         lane: Lane::Builds,
+        of: &[],
         run: wasm,
     },
     Step {
         name: "msrv",
         proves: "the oldest Rust we promise compiles everything",
         lane: Lane::Builds,
+        of: &["Cargo.lock", "Cargo.toml", "rust-toolchain.toml"],
         run: msrv,
     },
     Step {
         name: "web",
         proves: "a page in a browser joins beside native players, over WebTransport",
         lane: Lane::Builds,
+        of: &["web/", "xtask/src/web.rs"],
         run: crate::web::check,
     },
     Step {
         name: "bevy",
         proves: "apps of Bevy join, load levels from the wire, and leave; its example is a game",
         lane: Lane::Builds,
+        of: &["bevy/", "xtask/src/bevy.rs"],
         run: bevy::check,
     },
     Step {
         name: "python",
         proves: "Python joins, serves, fetches, sends and soaks, with the program too; its types are right",
         lane: Lane::Builds,
+        of: &["python/", "xtask/src/python.rs"],
         run: python::check,
     },
     Step {
         name: "book",
         proves: "the book builds, its links lead somewhere, its quick numbers are what commands say",
         lane: Lane::Builds,
+        of: &[],
         run: book::check,
     },
     Step {
         name: "playground",
         proves: "in a browser the page plays what the program plays, by mouse, keyboard and phone",
         lane: Lane::Builds,
+        of: &["crates/playground/", "xtask/src/playground.rs"],
         run: playground::check,
     },
     // The first of these ask cargo, which by and by waits for what the other lane builds.
@@ -146,108 +174,126 @@ pub(super) const STEPS: &[Step] = &[
         name: "game",
         proves: "a game and a joining player share a link, in the example people look at",
         lane: Lane::Runs,
+        of: &[],
         run: |shell| shell.tested_example("game_loop"),
     },
     Step {
         name: "world",
         proves: "a level is walked on before it is whole, and the tiles ahead come first",
         lane: Lane::Runs,
+        of: &[],
         run: |shell| shell.tested_example("stream_world"),
     },
     Step {
         name: "mods",
         proves: "of a set of files that changed in one place, little comes a second time",
         lane: Lane::Runs,
+        of: &[],
         run: |shell| shell.tested_example("mods"),
     },
     Step {
         name: "c",
         proves: "programs in C and C++ join by the header there is, with no leak and no undefined behaviour",
         lane: Lane::Runs,
+        of: &[],
         run: c::check,
     },
     Step {
         name: "test-ignored",
         proves: "what takes longer: every pair of sequences; a thousand hostile clients keep nobody out",
         lane: Lane::Runs,
+        of: &[],
         run: |shell| shell.cargo("test --locked --test machine --test threats -- --ignored"),
     },
     Step {
         name: "demo",
         proves: "the program carries a world over real sockets, with no set-up",
         lane: Lane::Runs,
+        of: &[],
         run: |shell| lab(shell, "demo --json"),
     },
     Step {
         name: "joiners",
         proves: "a thousand join one server at once, over real sockets and in virtual time, under attack",
         lane: Lane::Runs,
+        of: &[],
         run: joiners,
     },
     Step {
         name: "random",
         proves: "joins over links and in crowds that are drawn on the day get their block in time",
         lane: Lane::Runs,
+        of: &[],
         run: random,
     },
     Step {
         name: "soak",
         proves: "300 simulated transfers over bad links all complete, a game's packets beside them",
         lane: Lane::Runs,
+        of: &[],
         run: |shell| soak(shell, "--transfers 300 --seed 1"),
     },
     Step {
         name: "soak-packets",
         proves: "100,000 packets over links of up to 99 % loss and 10 s keep every promise",
         lane: Lane::Runs,
+        of: &[],
         run: |shell| soak(shell, "--layers packets --transfers 100000 --seed 1"),
     },
     Step {
         name: "soak-connection",
         proves: "connections over bad links, liars among them, finish or say why not, within bounds",
         lane: Lane::Runs,
+        of: &[],
         run: |shell| soak(shell, "--layers connection --transfers 2000 --seed 1"),
     },
     Step {
         name: "soak-files",
         proves: "files arrive from disk to disk, whatever fails, and nothing wrong has a name",
         lane: Lane::Runs,
+        of: &[],
         run: |shell| soak(shell, "--layers files --transfers 100 --seed 1"),
     },
     Step {
         name: "packages",
         proves: "crates could be published; Debian's package installs, serves, completes and is gone",
         lane: Lane::Runs,
+        of: &["packaging/", "xtask/src/packages"],
         run: crate::packages::check,
     },
     Step {
         name: "second",
         proves: "the second program, from STANDARD-1 alone, makes the golden bytes and transfers",
         lane: Lane::Runs,
+        of: &[],
         run: |shell| shell.python("vectors/second/test_second.py"),
     },
     Step {
         name: "shell",
         proves: "shells read their completions, no manual page has a fault, a bar survives a resize",
         lane: Lane::Runs,
+        of: &["crates/cli/s", "crates/shell/", "crates/lab-cli/src/demo/"],
         run: crate::shell::check,
     },
     Step {
         name: "lan",
         proves: "a server is found by its name from another host, over link-local addresses, too",
         lane: Lane::Runs,
+        of: &["crates/cli/lan_test.py", "crates/cli/src/lan/"],
         run: crate::lan::check,
     },
     Step {
         name: "views",
         proves: "a server with fifty clients is seen in a browser and a terminal, and by a monitor",
         lane: Lane::Runs,
+        of: &["crates/view/", "crates/shell/src/tui/"],
         run: crate::views::check,
     },
     Step {
         name: "wireshark",
         proves: "Wireshark shows of captures what the program says of them, and leaves others alone",
         lane: Lane::Runs,
+        of: &["wireshark/", "crates/capture/", "crates/cli/src/inspect/"],
         run: wireshark,
     },
 ];
