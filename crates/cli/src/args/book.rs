@@ -21,8 +21,8 @@ const VALUES: [(&str, &str); 3] = [
 const OURS: [&str; 2] = ["haulier", "haulier-lab"];
 
 /// Programs of others that the book runs.
-const OTHERS: [&str; 8] =
-    ["curl", "mkdir", "sudo", "sysctl", "tar", "tshark", "wireshark", "xdg-open"];
+const OTHERS: [&str; 9] =
+    ["curl", "mkdir", "ssh", "sudo", "sysctl", "tar", "tshark", "wireshark", "xdg-open"];
 
 /// The root of the repository.
 fn root() -> PathBuf {

@@ -91,7 +91,7 @@ fn an_urgent_block_overtakes_at_once() {
 
 /// Of the first chunk of one block 56 slices, and each one that replaces them, get through one time in ten:
 /// both blocks end. The other one waits for that chunk, and where no such slice ever gets through it waits
-/// for good: the window is full of them, and each probe is one of them (docs/LEFT.md). Which get through is
+/// for good: the window is full of them, and each probe is one of them (decision 0025). Which get through is
 /// drawn by number: of every tenth, probes in fours missed one for 20 s.
 #[test]
 fn a_chunk_that_nearly_always_gets_lost_ends() {
