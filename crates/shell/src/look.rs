@@ -13,19 +13,22 @@ use crate::tui::{self, Tui};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "What can be seen of it")]
 pub struct LookArgs {
-    /// Show what is going on in a browser, at this address: 127.0.0.1:8080, or port 0 for any. Also
-    /// /snapshot.json, and /metrics for Prometheus. Whoever reaches the address sees who is there.
+    /// Show what is going on in a browser, at this address: 127.0.0.1:8080, or port 0 for any.
+    ///
+    /// Also /snapshot.json, and /metrics for Prometheus. Whoever reaches the address sees who is there.
     #[arg(long, value_name = "ADDR", value_parser = crate::resolve::address)]
     pub view: Option<SocketAddr>,
 
-    /// A name by which browsers may ask for --view: of this host, or of a proxy in front of it. Several add
-    /// up. Others are refused, for anybody can point a name here and have a page read what is shown.
-    #[arg(long, value_name = "NAME", requires = "view", value_parser = host_name)]
+    /// A name by which browsers may ask for --view: of this host, or of a proxy in front of it.
+    ///
+    /// Several add up. Others are refused, for anybody can point a name here and have a page read what is
+    /// shown.
+    #[arg(long, value_name = "NAME", requires = "view", value_parser = host_name, hide_short_help = true)]
     pub view_host: Vec<String>,
 
     /// Show it in this terminal: transfers, rates, the map of slices. q or Ctrl-C ends the command.
     #[cfg(feature = "tui")]
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub tui: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{ArgAction, Parser};
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -15,6 +15,14 @@ const GLOBAL: &str = "All commands";
 /// The options of all commands.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Globals {
+    /// Print what there is to know in a screen.
+    #[arg(short, long, global = true, help_heading = GLOBAL, action = ArgAction::HelpShort)]
+    pub help: Option<bool>,
+
+    /// Print all options, with all there is to say of them.
+    #[arg(long, global = true, help_heading = GLOBAL, action = ArgAction::HelpLong)]
+    pub help_all: Option<bool>,
+
     /// Print one JSON object a line; the last has "event":"done" or "event":"error".
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub json: bool,
@@ -60,7 +68,7 @@ pub fn main<P: Program>() -> ExitCode {
         Ok(program) => program,
         Err(error) => return not_understood::<P>(&error),
     };
-    let Globals { json, quiet, verbose } = *program.globals();
+    let Globals { json, quiet, verbose, .. } = *program.globals();
     let loudness = match (quiet, verbose) {
         (true, _) => Loudness::Quiet,
         (_, true) => Loudness::Verbose,

@@ -19,14 +19,17 @@ use super::{AnnounceArgs, LanArgs, MapArgs, QrArgs};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Where it waits, and who is let in")]
 pub(crate) struct ListenArgs {
-    /// The address to wait at. With 0.0.0.0 (IPv4) or [::] (IPv6 and IPv4) the ticket holds the addresses
-    /// that the system would reach others from, and loopback; with port 0 the system chooses one. By default
-    /// 0.0.0.0:0, and with --lan [::]:0 where there is IPv6.
+    /// The address to wait at.
+    ///
+    /// With 0.0.0.0 (IPv4) or [::] (IPv6 and IPv4) the ticket holds the addresses that the system would reach
+    /// others from, and loopback; with port 0 the system chooses one. By default 0.0.0.0:0, and with --lan
+    /// [::]:0 where there is IPv6.
     #[arg(long, value_name = "ADDR", value_parser = haulier_shell::resolve::address)]
     pub(crate) bind: Option<SocketAddr>,
 
-    /// An address to put in the ticket instead of those found, up to 8: a public one, behind a router. A
-    /// connect token has to name one of these, or the one it waits at.
+    /// An address to put in the ticket instead of those found, up to 8: a public one, behind a router.
+    ///
+    /// A connect token has to name one of these, or the one it waits at.
     #[arg(long, value_name = "HOST:PORT", value_parser = haulier_shell::resolve::address)]
     pub(crate) address: Vec<SocketAddr>,
 
@@ -34,44 +37,71 @@ pub(crate) struct ListenArgs {
     #[arg(long, conflicts_with_all = ["secret_file", "identity_file", "token_key"])]
     pub(crate) open: bool,
 
-    /// The ticket's secret (`haulier keygen --secret`), so that a ticket outlives a restart. By default
-    /// each run has a new one.
+    /// The ticket's secret (`haulier keygen --secret`), so that a ticket outlives a restart.
+    ///
+    /// By default each run has a new one.
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
 
-    /// Write the ticket to this file, which only you may read, instead of standard output: for
-    /// `fetch --ticket-file`. One of an earlier run is replaced.
+    /// Write the ticket to this file, which only you may read, instead of standard output: for `fetch
+    /// --ticket-file`.
+    ///
+    /// One of an earlier run is replaced.
     #[arg(long, value_name = "FILE", conflicts_with = "open")]
     pub(crate) ticket_out: Option<PathBuf>,
 
-    /// The server's private key (`haulier keygen --identity`). The ticket then holds the public one, and
-    /// nobody else can stand in for this server.
+    /// The server's private key (`haulier keygen --identity`).
+    ///
+    /// The ticket then holds the public one, and nobody else can stand in for this server.
     #[arg(long, value_name = "FILE")]
     pub(crate) identity_file: Option<PathBuf>,
 
     /// Let in who has a connect token made with this key (`haulier keygen --token`), and no tickets unless
-    /// there is a --secret-file. Several while keys are changed.
+    /// there is a --secret-file.
+    ///
+    /// Several while keys are changed.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_key: Vec<PathBuf>,
 
     /// Let in who has a token that was issued before this start, too: for a server that is started for
-    /// clients with tokens. After a restart each token may then be used once more.
-    #[arg(long, requires = "token_key")]
+    /// clients with tokens.
+    ///
+    /// After a restart each token may then be used once more.
+    #[arg(long, requires = "token_key", hide_short_help = true)]
     pub(crate) earlier_tokens: bool,
 
-    /// Clients at a time; who comes then waits in line, and is told its place. By default one for each
-    /// 64 KiB of --max-memory.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    /// Clients at a time; who comes then waits in line, and is told its place.
+    ///
+    /// By default one for each 64 KiB of --max-memory.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=10_000_000),
+        hide_short_help = true
+    )]
     pub(crate) max_clients: Option<u32>,
 
-    /// Memory that clients may make the server hold, from 1M on. Above it the client that holds the most is
-    /// closed.
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::memory)]
+    /// Memory that clients may make the server hold, from 1M on.
+    ///
+    /// Above it the client that holds the most is closed.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "1G",
+        value_parser = units::memory,
+        hide_short_help = true
+    )]
     pub(crate) max_memory: u64,
 
-    /// Threads at work for the clients, each with a socket at the same address and its part of them. By
-    /// default as many as there are cores, and at most 8. More than one on Linux only.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Threads at work for the clients, each with a socket at the same address and its part of them.
+    ///
+    /// By default as many as there are cores, and at most 8. More than one on Linux only.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=256),
+        hide_short_help = true
+    )]
     pub(crate) workers: Option<u16>,
 
     #[command(flatten)]
@@ -100,22 +130,31 @@ pub(crate) struct ListenArgs {
     group(ArgGroup::new("access").args(["open", "secret_file", "token_file"]))
 )]
 pub(crate) struct ConnectArgs {
-    /// Give up after this many seconds without an answer, or without progress (then after at least 1). By
-    /// default 10 for the first answer, and 60 in the middle of a file: a link may be away for a while.
+    /// Give up after this many seconds without an answer, or without progress (then after at least 1).
+    ///
+    /// By default 10 for the first answer, and 60 in the middle of a file: a link may be away for a while.
     #[arg(long, value_name = "S", value_parser = units::seconds)]
     pub(crate) timeout: Option<Duration>,
 
     /// How many seconds to wait in line while the server has as many clients as it takes; 0 is not at all.
-    #[arg(long, value_name = "S", default_value = "600", value_parser = units::seconds_or_none)]
+    #[arg(
+        long,
+        value_name = "S",
+        default_value = "600",
+        value_parser = units::seconds_or_none,
+        hide_short_help = true
+    )]
     pub(crate) max_wait: Duration,
 
-    /// Copies of the request to send at once. Each lets the server answer with 3 datagrams more in the
-    /// first round trip.
+    /// Copies of the request to send at once.
+    ///
+    /// Each lets the server answer with 3 datagrams more in the first round trip.
     #[arg(
         long,
         value_name = "N",
         default_value = "3",
-        value_parser = clap::value_parser!(u8).range(1..=10)
+        value_parser = clap::value_parser!(u8).range(1..=10),
+        hide_short_help = true
     )]
     pub(crate) copies: u8,
 
@@ -136,7 +175,7 @@ pub(crate) struct ConnectArgs {
     pub(crate) token_file: Option<PathBuf>,
 
     /// With --secret-file: the public key that the server must prove to have the private one of.
-    #[arg(long, value_name = "FILE", requires = "secret_file")]
+    #[arg(long, value_name = "FILE", requires = "secret_file", hide_short_help = true)]
     pub(crate) identity_file: Option<PathBuf>,
 
     #[command(flatten)]
@@ -174,46 +213,63 @@ impl ConnectArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = SERVE_HELP)]
+#[command(after_help = SERVE_SHORT, after_long_help = SERVE_HELP)]
 pub(crate) struct ServeArgs {
-    /// The files to serve, and directories with all that is in them. They are read from the disk as they are
-    /// sent. A pipe, or `-` for standard input, goes to the first client that asks.
+    /// The files to serve, and directories with all that is in them.
+    ///
+    /// They are read from the disk as they are sent. A pipe, or `-` for standard input, goes to the first
+    /// client that asks.
     #[arg(required_unless_present = "inbox", value_name = "FILE|DIR")]
     pub(crate) files: Vec<PathBuf>,
 
     /// The name that clients see, if it is one file or pipe: by default its own, and "stdin" of a pipe.
-    #[arg(long, requires = "files")]
+    #[arg(long, requires = "files", hide_short_help = true)]
     pub(crate) name: Option<String>,
 
-    /// Hash the files anew, and trust no BLAKE3 that was kept of them. By default one is trusted while size,
-    /// times and inode of the file are those that it had, which shows all but what a disk damages by itself.
-    #[arg(long, requires = "files")]
+    /// Hash the files anew, and trust no BLAKE3 that was kept of them.
+    ///
+    /// By default one is trusted while size, times and inode of the file are those that it had, which shows
+    /// all but what a disk damages by itself.
+    #[arg(long, requires = "files", hide_short_help = true)]
     pub(crate) checksum: bool,
 
-    /// Let clients send files into this directory (`haulier send`). With files to serve there are two
-    /// tickets, one to fetch and one to send; a client with a connect token, or of --open, may do both. Files
-    /// that are there are kept.
+    /// Let clients send files into this directory (`haulier send`).
+    ///
+    /// With files to serve there are two tickets, one to fetch and one to send; a client with a connect
+    /// token, or of --open, may do both. Files that are there are kept.
     #[arg(long, value_name = "DIR", requires = "most", help_heading = "Inbox")]
     pub(crate) inbox: Option<PathBuf>,
 
-    /// How much the inbox may hold, with what is in it: 500M, 2G. Unfinished files count. What is over is
-    /// refused before a byte of it comes.
+    /// How much the inbox may hold, with what is in it: 500M, 2G.
+    ///
+    /// Unfinished files count. What is over is refused before a byte of it comes.
     #[arg(long, value_name = "SIZE", requires = "inbox", value_parser = units::size, help_heading = "Inbox")]
     pub(crate) most: Option<u64>,
 
     /// How much each client may send while this runs: by the client id of a token, otherwise by its address
-    /// (/64 of IPv6). By default all of --most.
-    #[arg(long, value_name = "SIZE", requires = "inbox", value_parser = units::size, help_heading = "Inbox")]
+    /// (/64 of IPv6).
+    ///
+    /// By default all of --most.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        requires = "inbox",
+        value_parser = units::size,
+        help_heading = "Inbox",
+        hide_short_help = true
+    )]
     pub(crate) most_each: Option<u64>,
 
-    /// The secret of the ticket to send, as --secret-file is of the one to fetch. By default each run has a
-    /// new one.
+    /// The secret of the ticket to send, as --secret-file is of the one to fetch.
+    ///
+    /// By default each run has a new one.
     #[arg(
         long,
         value_name = "FILE",
         requires_all = ["inbox", "files"],
         conflicts_with = "open",
-        help_heading = "Inbox"
+        help_heading = "Inbox",
+        hide_short_help = true
     )]
     pub(crate) send_secret_file: Option<PathBuf>,
 
@@ -223,7 +279,8 @@ pub(crate) struct ServeArgs {
         value_name = "FILE",
         requires_all = ["inbox", "files"],
         conflicts_with = "open",
-        help_heading = "Inbox"
+        help_heading = "Inbox",
+        hide_short_help = true
     )]
     pub(crate) send_ticket_out: Option<PathBuf>,
 
@@ -233,31 +290,34 @@ pub(crate) struct ServeArgs {
 
     /// Do not keep the mode of a client's file, and when it was changed: by the mode it is no more open than
     /// at its client, nor in any case than the umask says, or the file that it replaces.
-    #[arg(long, requires = "inbox", help_heading = "Inbox")]
+    #[arg(long, requires = "inbox", help_heading = "Inbox", hide_short_help = true)]
     pub(crate) no_attributes: bool,
 
     /// End after the first client that has a file, or has sent its files, and said so.
     #[arg(long)]
     pub(crate) once: bool,
 
-    /// The most that each client is sent in bits per second, headers included. Without it there is no limit:
-    /// what the link has is found out. A token may set one, too.
+    /// The most that each client is sent in bits per second, headers included.
+    ///
+    /// Without it there is no limit: what the link has is found out. A token may set one, too.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub(crate) rate: Option<u64>,
 
     /// The most that all clients together are sent in bits per second: what this host's own uplink has, or
-    /// may be used of it. They take turns, who has the least left first. With `auto` a crowd of 16 and more
-    /// finds it out; by default there is no limit.
-    #[arg(long, value_name = "RATE|auto", value_parser = uplink)]
+    /// may be used of it.
+    ///
+    /// They take turns, who has the least left first. With `auto` a crowd of 16 and more finds it out; by
+    /// default there is no limit.
+    #[arg(long, value_name = "RATE|auto", value_parser = uplink, hide_short_help = true)]
     pub(crate) uplink: Option<UplinkArg>,
 
     /// Whether to pack (zstd) what is sent: a file whose samples shrink by a tenth, if the client's link is
     /// slower than packing; never; or always.
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_short_help = true)]
     pub(crate) pack: PackArg,
 
     /// What a file may do to the link of its client.
-    #[arg(long, value_name = "URGENCY", default_value = "load-screen")]
+    #[arg(long, value_name = "URGENCY", default_value = "load-screen", hide_short_help = true)]
     pub(crate) urgency: UrgencyArg,
 
     // A heading holds for what follows: so these are the last.
@@ -307,6 +367,12 @@ impl From<UrgencyArg> for Urgency {
     }
 }
 
+const SERVE_SHORT: &str = "\
+Examples:
+  haulier serve world.bin                     one file; the ticket lasts as long as the run
+  haulier serve maps/ --lan=kitchen --open    for everybody on a network you trust
+  haulier serve --inbox replays/ --most 2G    takes files in";
+
 const SERVE_HELP: &str = "\
 The ticket is the one line on standard output, and \"ticket\" with --json. It is made to be handed over, \
 and it is a secret: who has it may fetch, or send if there is nothing but an inbox. With both there are two \
@@ -325,9 +391,10 @@ Examples:
   haulier serve --inbox replays/ --most 2G --most-each 100M";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = FETCH_HELP)]
+#[command(after_help = FETCH_SHORT, after_long_help = FETCH_HELP)]
 pub(crate) struct FetchArgs {
     /// The ticket, a connect token, or the server's HOST:PORT; `-` reads one of them from standard input.
+    ///
     /// Left out with --ticket-file or HAULIER_TICKET.
     #[arg(value_name = "TICKET|ADDR")]
     pub(crate) source: Option<String>,
@@ -335,10 +402,12 @@ pub(crate) struct FetchArgs {
     /// The file or directory to fetch, by its path there. Left out: all there is.
     pub(crate) name: Option<String>,
 
-    /// Where to store it; in a directory each file keeps its path, `-` is standard output. A directory is
-    /// made if it is not there: for several files, and for a name with a `/` at its end. In one that has
-    /// other files several get a directory of their own. A file appears under its name only when it is
-    /// verified. What an earlier fetch has stored is not fetched, nor what came before it was interrupted.
+    /// Where to store it; in a directory each file keeps its path, `-` is standard output.
+    ///
+    /// A directory is made if it is not there: for several files, and for a name with a `/` at its end. In
+    /// one that has other files several get a directory of their own. A file appears under its name only when
+    /// it is verified. What an earlier fetch has stored is not fetched, nor what came before it was
+    /// interrupted.
     #[arg(short, long, value_name = "FILE", default_value = ".")]
     pub(crate) output: PathBuf,
 
@@ -347,21 +416,25 @@ pub(crate) struct FetchArgs {
     pub(crate) list: bool,
 
     /// Overwrite existing files that differ, and take from them what is the same: nothing that is here is
-    /// fetched. The server hears which of its files are here.
+    /// fetched.
+    ///
+    /// The server hears which of its files are here.
     #[arg(long)]
     pub(crate) force: bool,
 
     /// Do not keep a file's mode, and when it was changed: by the mode it is no more open than where it comes
     /// from, nor in any case than the umask says, or the file that it replaces.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_attributes: bool,
 
-    /// Fetch only files whose path is like this, such as `maps/*.bin` or `**/*.map`. Several add up.
+    /// Fetch only files whose path is like this, such as `maps/*.bin` or `**/*.map`.
+    ///
+    /// Several add up.
     #[arg(long, value_name = "PATTERN")]
     pub(crate) only: Vec<String>,
 
     /// Whether the server may pack what it sends: with `never` it may not; else it chooses.
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_short_help = true)]
     pub(crate) pack: PackArg,
 
     #[command(flatten)]
@@ -370,6 +443,12 @@ pub(crate) struct FetchArgs {
     #[command(flatten)]
     pub(crate) look: LookArgs,
 }
+
+const FETCH_SHORT: &str = "\
+Examples:
+  haulier fetch haulier1:AaB...               the file of the ticket, into this directory
+  haulier fetch haulier1:AaB... world.bin -o maps/
+  haulier fetch --lan                         which servers are on this network";
 
 const FETCH_HELP: &str = "\
 Examples:
@@ -385,30 +464,34 @@ Examples:
   haulier fetch --lan=kitchen --ticket-file ticket   from there only if it is the ticket's server";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = SEND_HELP)]
+#[command(after_help = SEND_SHORT, after_long_help = SEND_HELP)]
 pub(crate) struct SendArgs {
     /// The files and directories to send, and last the ticket that `recv` or `serve --inbox` printed, a
-    /// connect token, or HOST:PORT. `-` is standard input, of any length. The ticket is left out with
-    /// --ticket-file or HAULIER_TICKET.
+    /// connect token, or HOST:PORT.
+    ///
+    /// `-` is standard input, of any length. The ticket is left out with --ticket-file or HAULIER_TICKET.
     #[arg(required = true, value_name = "FILE|DIR... TICKET|ADDR", value_hint = ValueHint::AnyPath)]
     pub(crate) what: Vec<String>,
 
     /// The name to send it under, if it is one: by default its own, and "stdin" of a pipe.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) name: Option<String>,
 
-    /// Hash the files anew, and trust no BLAKE3 that was kept of them. By default one is trusted while size,
-    /// times and inode of the file are those that it had, which shows all but what a disk damages by itself.
-    #[arg(long)]
+    /// Hash the files anew, and trust no BLAKE3 that was kept of them.
+    ///
+    /// By default one is trusted while size, times and inode of the file are those that it had, which shows
+    /// all but what a disk damages by itself.
+    #[arg(long, hide_short_help = true)]
     pub(crate) checksum: bool,
 
-    /// The most to send in bits per second, headers included. Without it there is no limit: what the link
-    /// has is found out.
+    /// The most to send in bits per second, headers included.
+    ///
+    /// Without it there is no limit: what the link has is found out.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub(crate) rate: Option<u64>,
 
     /// What a file may do to the link.
-    #[arg(long, value_name = "URGENCY", default_value = "load-screen")]
+    #[arg(long, value_name = "URGENCY", default_value = "load-screen", hide_short_help = true)]
     pub(crate) urgency: UrgencyArg,
 
     #[command(flatten)]
@@ -417,6 +500,11 @@ pub(crate) struct SendArgs {
     #[command(flatten)]
     pub(crate) look: LookArgs,
 }
+
+const SEND_SHORT: &str = "\
+Examples:
+  haulier send replay.bin haulier1:AaB...
+  haulier send maps/ mods/ haulier1:AaB...    directories, with all that is in them";
 
 const SEND_HELP: &str = "\
 What is there already is not sent: a file of the same name and content, what came of it before a `send` \
@@ -432,10 +520,11 @@ Examples:
   haulier send world.bin --lan=kitchen --open        to a `recv --open --lan=kitchen`";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = RECV_HELP)]
+#[command(after_help = RECV_SHORT, after_long_help = RECV_HELP)]
 pub(crate) struct RecvArgs {
-    /// Where to store what comes; in a directory each file keeps its path, `-` is standard output. A
-    /// directory is made if it is not there and its name has a `/` at its end. A file appears under its
+    /// Where to store what comes; in a directory each file keeps its path, `-` is standard output.
+    ///
+    /// A directory is made if it is not there and its name has a `/` at its end. A file appears under its
     /// name only when it is verified.
     #[arg(short, long, value_name = "FILE", default_value = ".")]
     pub(crate) output: PathBuf,
@@ -446,18 +535,22 @@ pub(crate) struct RecvArgs {
 
     /// Do not keep a file's mode, and when it was changed: by the mode it is no more open than where it comes
     /// from, nor in any case than the umask says, or the file that it replaces.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_attributes: bool,
 
     /// Go on after the first sender, until interrupted, and take from several at once.
     #[arg(long)]
     pub(crate) stay: bool,
 
-    /// How much the directory may hold, with what is in it: 500M, 2G. By default what the disk has.
+    /// How much the directory may hold, with what is in it: 500M, 2G.
+    ///
+    /// By default what the disk has.
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) most: Option<u64>,
 
-    /// Give up after this many seconds without a sender. By default one is waited for without end.
+    /// Give up after this many seconds without a sender.
+    ///
+    /// By default one is waited for without end.
     #[arg(long, value_name = "S", value_parser = units::seconds)]
     pub(crate) timeout: Option<Duration>,
 
@@ -467,6 +560,11 @@ pub(crate) struct RecvArgs {
     #[command(flatten)]
     pub(crate) look: LookArgs,
 }
+
+const RECV_SHORT: &str = "\
+Examples:
+  haulier recv                                into this directory, from one sender
+  haulier recv -o inbox/ --stay --most 2G     from all who come";
 
 const RECV_HELP: &str = "\
 The ticket is the one line on standard output, and \"ticket\" with --json; on standard error with `-o -`. \

@@ -16,19 +16,22 @@ pub(crate) const FILES_PROTOCOL_ID: u64 = 0x6861_756c_6669_6c65;
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct KeyFilesArgs {
     /// Take key, ticket and token files that other users can read: for mounts on which modes cannot be set.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) allow_exposed_keys: bool,
 }
 
 /// What both ends must agree on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct FilesWireArgs {
-    /// The number of the application, never sent; both ends must have the same. Tickets and tokens hold it.
+    /// The number of the application, never sent; both ends must have the same.
+    ///
+    /// Tickets and tokens hold it.
     #[arg(
         long,
         value_name = "ID",
         default_value = "0x6861756c66696c65",
-        value_parser = units::wide_id
+        value_parser = units::wide_id,
+        hide_short_help = true
     )]
     pub(crate) protocol_id: u64,
 }
@@ -45,7 +48,9 @@ pub(crate) struct KeygenArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 
-    /// The secret of tickets: for `serve --secret-file`. The default.
+    /// The secret of tickets: for `serve --secret-file`.
+    ///
+    /// The default.
     #[arg(long)]
     pub(crate) secret: bool,
 
@@ -53,7 +58,9 @@ pub(crate) struct KeygenArgs {
     #[arg(long)]
     pub(crate) token: bool,
 
-    /// A server's private key: for `serve --identity-file`. The public one is told, too.
+    /// A server's private key: for `serve --identity-file`.
+    ///
+    /// The public one is told, too.
     #[arg(long)]
     pub(crate) identity: bool,
 }
@@ -104,8 +111,9 @@ pub(crate) struct IssueArgs {
     #[arg(long, value_name = "S", value_parser = units::seconds)]
     pub(crate) expires: Duration,
 
-    /// Where the client is known to be. It gets more in its first round trip from there, and is let in
-    /// from anywhere.
+    /// Where the client is known to be.
+    ///
+    /// It gets more in its first round trip from there, and is let in from anywhere.
     #[arg(long, value_name = "IP[:PORT]", value_parser = units::place)]
     pub(crate) client_address: Option<SocketAddr>,
 
@@ -125,8 +133,9 @@ pub(crate) struct IssueArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) identity_file: Option<PathBuf>,
 
-    /// A new file for the token, which only you may read. By default it goes to standard output, or into the
-    /// JSON.
+    /// A new file for the token, which only you may read.
+    ///
+    /// By default it goes to standard output, or into the JSON.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 

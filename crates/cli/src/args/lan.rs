@@ -11,8 +11,10 @@ const MAX_NAME_BYTES: usize = 63;
 #[derive(Debug, clap::Args)]
 pub(crate) struct AnnounceArgs {
     /// Say on the local network that this server is here (mDNS), by this name or that of the host: for
-    /// `haulier fetch --lan`. Also said: the port, how many files there are, who is let in, and the first
-    /// bytes of the identity. Neither names of files nor anything secret.
+    /// `haulier fetch --lan`.
+    ///
+    /// Also said: the port, how many files there are, who is let in, and the first bytes of the identity.
+    /// Neither names of files nor anything secret.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, value_parser = name)]
     pub(crate) lan: Option<Option<String>>,
 }
@@ -20,14 +22,22 @@ pub(crate) struct AnnounceArgs {
 /// Which server on the LAN: of `fetch` and `send`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LanArgs {
-    /// Find the server of this name on the local network, instead of an ADDR. Anybody there can say any name:
-    /// what lets you in, and says who the server is, is a ticket (--ticket-file, HAULIER_TICKET), or what
-    /// goes with an ADDR. `fetch --lan` alone lists what is there.
+    /// Find the server of this name on the local network, instead of an ADDR.
+    ///
+    /// Anybody there can say any name: what lets you in, and says who the server is, is a ticket
+    /// (--ticket-file, HAULIER_TICKET), or what goes with an ADDR. `fetch --lan` alone lists what is there.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, value_parser = name)]
     pub(crate) lan: Option<Option<String>>,
 
     /// How many seconds to look: for all that is there, or at most for the one of the name.
-    #[arg(long, value_name = "S", default_value = "3", requires = "lan", value_parser = units::seconds)]
+    #[arg(
+        long,
+        value_name = "S",
+        default_value = "3",
+        requires = "lan",
+        value_parser = units::seconds,
+        hide_short_help = true
+    )]
     pub(crate) wait: Duration,
 }
 

@@ -32,7 +32,7 @@ use clap::{Parser, Subcommand};
 
 /// Large blocks over UDP, quickly and reliably.
 #[derive(Debug, Parser)]
-#[command(name = "haulier", version, after_help = HELP)]
+#[command(name = "haulier", version, disable_help_flag = true, after_help = HELP)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) globals: Globals,

@@ -10,8 +10,10 @@ use clap::ValueEnum;
 #[derive(Debug, clap::Args)]
 pub(crate) struct MapArgs {
     /// Ask the router to let others through to this port (PCP, NAT-PMP, UPnP), and put its public address
-    /// into the ticket. The mapping is renewed, and removed at the end. Without a router that does it, a
-    /// warning says so; with --map-port=required it is an error.
+    /// into the ticket.
+    ///
+    /// The mapping is renewed, and removed at the end. Without a router that does it, a warning says so; with
+    /// --map-port=required it is an error.
     #[cfg(feature = "port-mapping")]
     #[arg(
         long,
@@ -24,7 +26,7 @@ pub(crate) struct MapArgs {
 
     /// The router to ask, if it is not the one of the default route.
     #[cfg(feature = "port-mapping")]
-    #[arg(long, value_name = "IP", requires = "map_port")]
+    #[arg(long, value_name = "IP", requires = "map_port", hide_short_help = true)]
     pub(crate) gateway: Option<Ipv4Addr>,
 }
 

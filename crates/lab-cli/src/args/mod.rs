@@ -19,7 +19,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 /// Watch haulier's joins, measure them beside others, and look for faults.
 #[derive(Debug, Parser)]
-#[command(name = "haulier-lab", version, after_help = HELP)]
+#[command(name = "haulier-lab", version, disable_help_flag = true, after_help = HELP)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) globals: Globals,

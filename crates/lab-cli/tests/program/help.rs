@@ -21,7 +21,7 @@ fn the_program() {
     }
     let codes =
         ["0 done", "1 a soak or a bench", "7 a bench's connections", "8 a bench's --budget"];
-    assert_says(&["--help"], &codes);
+    assert_says(&["--help-all"], &codes);
     let run = lab(&["--version"]);
     assert_eq!(run.text(), format!("haulier-lab {}\n", env!("CARGO_PKG_VERSION")));
 }
@@ -29,50 +29,53 @@ fn the_program() {
 #[test]
 fn demo() {
     let profiles = haulier_sim::Profile::ALL.map(|profile| profile.name);
-    assert_says(&["demo", "--help"], &profiles);
+    assert_says(&["demo", "--help-all"], &profiles);
     let options = ["--link", "[default: mobile]", "--rate", "--rtt", "--loss", "--queue"];
-    assert_says(&["demo", "--help"], &options);
-    assert_says(&["demo", "--help"], &["--wire", "haulier1", "article"]);
-    assert_says(&["demo", "--help"], &["--budget", "--seed", "--timeout", "256 KiB", "--no-burst"]);
+    assert_says(&["demo", "--help-all"], &options);
+    assert_says(&["demo", "--help-all"], &["--wire", "haulier1", "article"]);
+    assert_says(
+        &["demo", "--help-all"],
+        &["--budget", "--seed", "--timeout", "256 KiB", "--no-burst"],
+    );
 }
 
 #[test]
 fn playground() {
-    assert_says(&["playground", "--help"], &["--bind", "--scene", "browser", "cargo xtask"]);
+    assert_says(&["playground", "--help-all"], &["--bind", "--scene", "browser", "cargo xtask"]);
 }
 
 #[test]
 fn soak_and_bench() {
     let options = ["--transfers", "--seconds", "--seed", "--scenario", "by default 1000"];
-    assert_says(&["soak", "--help"], &options);
+    assert_says(&["soak", "--help-all"], &options);
     assert_says(
-        &["bench", "--help"],
+        &["bench", "--help-all"],
         &["article", "grid", "join", "crowd", "random", "recorded", "links"],
     );
     let words = ["--sizes", "[default: 256k,16M]", "--svg", "roaming", "virtual time", "Examples:"];
-    assert_says(&["bench", "links", "--help"], &words);
+    assert_says(&["bench", "links", "--help-all"], &words);
     let words = ["--seed", "--cells", "[default: one]", "crowd:7", "random_links.py", "Examples:"];
-    assert_says(&["bench", "random", "--help"], &words);
+    assert_says(&["bench", "random", "--help-all"], &words);
     assert_says(
-        &["bench", "--help"],
+        &["bench", "--help-all"],
         &["haulier-lab bench peer serve", "for measurements", "--inline"],
     );
     let options = ["--bytes", "--seeds", "[default: 3]", "--profiles", "--only", "sent/N"];
-    assert_says(&["bench", "join", "--help"], &options);
+    assert_says(&["bench", "join", "--help-all"], &options);
     let options =
         ["--quick", "--full", "--cells", "--only", "--tables", "--svg", "--out", "--cell"];
-    assert_says(&["bench", "grid", "--help"], &options);
+    assert_says(&["bench", "grid", "--help-all"], &options);
     let words = ["warm", "cold_ticket", "cold_token", "burst_resend", "slow_start", "Examples:"];
-    assert_says(&["bench", "grid", "--help"], &words);
+    assert_says(&["bench", "grid", "--help-all"], &words);
     let words =
         ["--quick", "--full", "--tables", "--out", "--cell", "turnover", "Jain", "Examples:"];
-    assert_says(&["bench", "crowd", "--help"], &words);
+    assert_says(&["bench", "crowd", "--help-all"], &words);
     let words =
         ["--budget", "only_cubic", "upload", "codel", "Exit codes: 7", "10, are at the end"];
-    assert_says(&["bench", "crowd", "--help"], &words);
+    assert_says(&["bench", "crowd", "--help-all"], &words);
     let words = ["lte-like", "1500 bytes", "Mahimahi", "--down", "--queue", "Examples:"];
-    assert_says(&["bench", "recorded", "--help"], &words);
-    assert_says(&["bench", "article", "--help"], &["--seeds", "[default: 200]", "median"]);
+    assert_says(&["bench", "recorded", "--help-all"], &words);
+    assert_says(&["bench", "article", "--help-all"], &["--seeds", "[default: 200]", "median"]);
 }
 
 /// Every command that has a help text of its own.
@@ -89,7 +92,7 @@ fn all_commands() -> Vec<Vec<&'static str>> {
 fn no_sentence_is_broken_twice() {
     const WIDTH: usize = 100;
     for command in all_commands() {
-        let args: Vec<&str> = command.into_iter().chain(["--help"]).collect();
+        let args: Vec<&str> = command.into_iter().chain(["--help-all"]).collect();
         let help = lab(&args);
         let lines: Vec<&str> = help.text().lines().collect();
         for pair in lines.windows(2) {
