@@ -793,7 +793,7 @@ end
 
 -- Datagrams ----------------------------------------------------------------------------------------------
 
--- What is known of the connections of this capture: the first request of each client, servers' ids.
+-- The state of this capture's connections: the first request of each client, servers' ids.
 local requests, servers = {}, {}
 
 function haulier.init()
@@ -832,7 +832,7 @@ local function check_id(raw)
     end
 end
 
--- Lengths of the parts of a request of this version, or why it is none.
+-- Lengths of the parts of a request of this version, or nil and why it is not one.
 local function request_parts(raw)
     if #raw < 19 then
         return nil, "wrong_length"

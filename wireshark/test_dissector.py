@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 VECTORS = HERE.parent / "vectors"
 LUA = HERE / "haulier.lua"
 GOLDEN_ID = "0x1122334455667788"
-# A port of the captures that are made here: only who is told takes all on it for haulier's.
+# The port of the captures that are made here: only with a preference or `--port` is all on it haulier's.
 PORT = 4017
 
 PARAMETERS = [

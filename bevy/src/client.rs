@@ -56,14 +56,14 @@ impl Plugin for HaulierClientPlugin {
     }
 }
 
-/// The connection to a server. Inserted, it joins; removed, it leaves. Between the end of the connection and
-/// the next join there is none.
+/// The connection to a server. Inserted, it joins; removed, it leaves. When the connection ends, the resource
+/// is removed, until the next join.
 ///
 /// It is a [`Client`] of haulier: blocks, statistics and settings are its methods, at any time of a frame.
 #[derive(Resource, Clone, Debug)]
 pub struct HaulierClient {
     client: Client,
-    /// Tells it from the one that it replaces.
+    /// Distinguishes this connection from the one that it replaces.
     serial: u64,
 }
 
@@ -103,12 +103,12 @@ pub struct FromServer(pub Event);
 /// worth a warning: a second or so. A server may send its blocks one after the other.
 const QUIET_FRAMES: u32 = 60;
 
-/// What is remembered of a join from frame to frame.
+/// The state of a join from frame to frame.
 #[derive(Resource, Default)]
 pub(crate) struct Session {
-    /// What the game plays with.
+    /// The names of the blocks that the game needs.
     needs: Vec<String>,
-    /// Whose events these are.
+    /// The serial of the [`HaulierClient`] that the events come from.
     serial: Option<u64>,
     is_new: bool,
     is_connected: bool,

@@ -31,11 +31,12 @@ pub enum HaulierState {
 #[derive(Resource, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaveReason {
-    /// What sort of end it is: what a program asks for.
+    /// What sort of end it is, for a program.
     pub kind: ErrorKind,
-    /// The same as a sentence, for a person.
+    /// The reason as a sentence, for a person.
     pub text: String,
-    /// How the connection ended, with the code and words of who closed it. `None` if there never was one.
+    /// How the connection ended, with the code and words of the end that closed it. `None` if there never was
+    /// a connection.
     pub close: Option<CloseReason>,
 }
 
@@ -52,7 +53,7 @@ impl LeaveReason {
 
 impl From<CloseReason> for LeaveReason {
     fn from(reason: CloseReason) -> Self {
-        // Who leaves by choice is not to read of codes.
+        // A player that leaves by choice reads no code.
         let text = match reason {
             CloseReason::Here(CloseCode::DONE) => "you have left".to_owned(),
             _ => reason.to_string(),
@@ -83,7 +84,7 @@ pub trait JoinCommands {
     where
         T: TryInto<Connect, Error: Into<ConnectError>>;
 
-    /// Closes the connection with [`CloseCode::DONE`]. No effect if there is none.
+    /// Closes the connection with [`CloseCode::DONE`]. No effect without a connection.
     fn leave(&mut self);
 }
 

@@ -4,15 +4,16 @@
 //! | what | is |
 //! |---|---|
 //! | a connection to a server | [`HaulierClient`], a resource; to join and leave, [`JoinCommands`] |
-//! | how far it is | [`HaulierState`]; [`JoinProgress`] for the load screen, [`LeaveReason`] after it |
+//! | its state | [`HaulierState`]; [`JoinProgress`] for the load screen, [`LeaveReason`] after it |
 //! | a block of the server | an asset: `asset_server.load("haulier://world")`, by [`HaulierAssetPlugin`] |
 //! | a server | [`HaulierServer`], a resource; each client of it is an entity with a [`RemoteClient`] |
 //! | what arrives | [`FromServer`] and [`FromClient`], Bevy's messages, with haulier's events in them |
-//! | what is sent | [`ToServer`] and [`ToClients`], Bevy's messages; or the methods of the two resources |
+//! | to send | [`ToServer`] and [`ToClients`], Bevy's messages; or the methods of the two resources |
 //!
-//! What has arrived is there before the systems of the frame, in [`HaulierSystems::Receive`] of `PreUpdate`;
-//! what they write is sent after them, in [`HaulierSystems::Send`] of `PostUpdate`. haulier's own thread
-//! receives and sends in between, so a frame that takes long delays no other player.
+//! Events that have arrived are there before the systems of the frame, from [`HaulierSystems::Receive`] of
+//! `PreUpdate`; messages that the systems write are sent after them, in [`HaulierSystems::Send`] of
+//! `PostUpdate`. haulier's own thread receives and sends in between, so a frame that takes long delays no
+//! other player.
 //!
 //! A client, whole:
 //!

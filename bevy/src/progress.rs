@@ -1,4 +1,4 @@
-//! How far a join is, for the load screen.
+//! The progress of a join, for the load screen.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,26 +6,26 @@ use std::time::Duration;
 use bevy_ecs::resource::Resource;
 use haulier::Event;
 
-/// How far a join is: what a load screen shows. Set back at each join, and kept after it.
+/// The progress of a join, for a load screen. Set back at each join, and kept after it.
 #[derive(Resource, Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct JoinProgress {
-    /// The server has no seat yet: how many are before this client in line, itself included. `None` if it is
-    /// not in line, or if even the line is full.
+    /// The client's place in line while the server has no seat: 1 is the next. `None` if it is not in line,
+    /// or if even the line is full.
     pub place: Option<u32>,
-    /// How long the line may take, if the server can say.
+    /// The estimated wait in line, if the server can say.
     pub line_estimate: Option<Duration>,
     /// Bytes received of all blocks that were announced in this join.
     pub received_bytes: u64,
     /// The size of these blocks in bytes.
     pub length_bytes: u64,
-    /// How fast the block arrives that arrived last, in bits per second. 0 before it is known.
+    /// The rate of the block of which bytes arrived last, in bits per second. 0 before it is known.
     pub rate_bps: u64,
-    /// How long the rest of that block may take. `None` before it is known, and when it is here.
+    /// The estimated time for the rest of that block. `None` before it is known, and when the block is here.
     pub estimate: Option<Duration>,
     /// The blocks, by name, that the game needs and that the server has not announced. If all the others are
-    /// here and this stays, nobody sends them: a name is mistyped, here or at the server. A warning says so,
-    /// too, in the log.
+    /// here and this stays, the server does not send them: a name is mistyped, here or at the server. A
+    /// warning in the log says so, too.
     pub missing: Vec<String>,
     blocks: HashMap<u64, [u64; 2]>,
 }

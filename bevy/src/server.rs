@@ -46,14 +46,15 @@ impl Plugin for HaulierServerPlugin {
     }
 }
 
-/// A server that listens. Inserted, its clients become entities; removed, they are told that it shuts down.
+/// A server that listens. Inserted, its clients become entities; removed, it closes their connections as a
+/// server that shuts down.
 ///
 /// It is a [`Server`] of haulier: blocks, closing, statistics and settings are its methods, at any time of a
 /// frame.
 #[derive(Resource, Clone, Debug)]
 pub struct HaulierServer {
     server: Server,
-    /// Tells it from the one that it replaces.
+    /// Distinguishes this server from the one that it replaces.
     serial: u64,
 }
 

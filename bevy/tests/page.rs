@@ -52,7 +52,7 @@ fn the_chapter_shows_parts_of_the_programs() {
     }
 }
 
-/// Also after one with a limit below the world, who is turned away alone.
+/// Before it a client with a limit below the world is refused, which does not disturb the next one.
 #[test]
 fn the_programs_join_and_the_client_says_what_it_saw() {
     let server = Command::new(example("server")).stdout(Stdio::piped()).spawn();

@@ -12,7 +12,7 @@ import time
 
 import trace as golden
 
-# The most that a query may take by itself, in seconds: what CCAC allows itself.
+# The maximum time of one query, in seconds: the limit that CCAC uses.
 LONGEST = 600
 
 

@@ -40,7 +40,7 @@ async def serve(server: Server, world: Block) -> None:
             try:
                 server.send_block(id, world)
             except HaulierError as error:
-                # One client's, who takes only small blocks, or has just left: the others get theirs.
+                # This client takes only smaller blocks, or has just left. The others get their world.
                 server.close(id, CloseCode.NOT_ACCEPTED, f"our world is {error}")
 
 

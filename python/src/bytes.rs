@@ -54,8 +54,8 @@ pub(crate) fn to_python<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py
         return Ok(PyBytes::new(py, data));
     }
     // SAFETY: without bytes to copy Python makes an object of this length whose bytes are to be written
-    // before anybody else has it; nobody has it while the lock is released. The cast is right, for it is
-    // `bytes`.
+    // before any other code has it; no other code has it while the lock is released. The cast is right, for
+    // the object is `bytes`.
     unsafe {
         let made = ffi::PyBytes_FromStringAndSize(std::ptr::null(), length);
         let object = Bound::from_owned_ptr_or_err(py, made)?.cast_into_unchecked::<PyBytes>();

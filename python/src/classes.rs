@@ -42,7 +42,7 @@ imported! {
     error = "haulier.errors", "_of_kind";
     /// A coroutine for an operation.
     run = "haulier._aio", "run";
-    /// The same for `async for`, which ends at None.
+    /// Runs an operation for `async for`, which ends at None.
     run_next = "haulier._aio", "run_next";
     events = "haulier.events", "Event";
     server_events = "haulier.events", "ServerEvent";
@@ -78,7 +78,7 @@ fn closed_as(py: Python<'_>, reason: &CloseReason, text: String) -> PyResult<Py<
     make(py, "Closed", (reason.kind().name(), code, name, words, text))
 }
 
-/// What a player reads of an end. Who leaves by choice is not to read of codes.
+/// The text about an end for a player. A player that leaves by choice reads no code.
 fn left(reason: &CloseReason) -> &dyn Display {
     match reason {
         CloseReason::Here(CloseCode::DONE) => &"you have left",
@@ -129,7 +129,7 @@ pub(crate) fn event(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
         Event::MessageWritable { channel } => make(py, "MessageWritable", (channel,)),
         Event::AddressChanged => make(py, "AddressChanged", ()),
         Event::Closed(reason) => closed(py, &reason),
-        // Of a source, which Python has not, or newer than this.
+        // An event of a source, which Python does not have, or one that is newer than this code.
         other => make(py, "Other", (format!("{other:?}"),)),
     }
 }
@@ -142,7 +142,7 @@ pub(crate) fn server_event(py: Python<'_>, server: ServerEvent) -> PyResult<Py<P
             let class = server_events(py)?.getattr("Connecting")?;
             Ok(class.call1((to_python(py, &request)?, token))?.unbind())
         }
-        // Of a connection that the server closed, it is not the server that has left.
+        // When the server has closed a connection, the text is not "you have left".
         ServerEvent::Connection(Event::Closed(reason)) => {
             closed_as(py, &reason, reason.to_string())
         }
@@ -151,7 +151,7 @@ pub(crate) fn server_event(py: Python<'_>, server: ServerEvent) -> PyResult<Py<P
     }
 }
 
-/// How far files are.
+/// The progress of a transfer of files.
 pub(crate) fn files_progress_of(py: Python<'_>, progress: &Progress) -> PyResult<Py<PyAny>> {
     let fields = fields! { py, progress;
         files_done files wanted_bytes verified_bytes wire_bytes resumed_bytes copied_bytes packed_bytes
@@ -195,7 +195,7 @@ fn claims_of(py: Python<'_>, claims: &TokenClaims) -> PyResult<Py<PyAny>> {
     Ok(token_claims(py)?.call1(fields)?.unbind())
 }
 
-/// How far a block is that is sent or received.
+/// The progress of a block that is sent or received.
 pub(crate) fn progress(py: Python<'_>, it: Option<BlockProgress>) -> PyResult<Option<Py<PyAny>>> {
     let Some(it) = it else { return Ok(None) };
     Ok(Some(block_progress(py)?.call1((it.tag, it.done, it.length))?.unbind()))

@@ -52,10 +52,9 @@ impl Client {
     /// `to` is a ticket or a connect token, or HOST:PORT, and then `protocol_id` and either `secret` (32
     /// bytes, with the server's public `identity` if it has one) or `open=True` are needed. `request` is
     /// what the program asks for: up to 400 bytes, which may be replayed and are not secret. `servers` are
-    /// addresses for a token that names none. `copies` of the request go out at once, 4 unless told
-    /// otherwise. In a line it waits for 10 minutes at most. With `shared_thread` one thread drives all
-    /// such clients, in place of one for each: for load tests with hundreds; waits have a precision of 1 ms
-    /// then.
+    /// addresses for a token that names no server. `copies` of the request go out at once, 4 by default. It
+    /// waits in a line for at most 10 minutes. With `shared_thread` one thread drives all such clients, in
+    /// place of one for each: for load tests with hundreds; waits have a precision of 1 ms then.
     #[staticmethod]
     #[pyo3(signature = (to, *, protocol_id=None, secret=None, identity=None, open=false, request=None,
         servers=None, copies=None, max_time_in_line_s=None, config=None, shared_thread=false))]
@@ -100,7 +99,7 @@ impl Client {
         Ok(Self { client: Released::new(client), is_called: AtomicBool::new(false) })
     }
 
-    /// Waits until there is a connection, or raises why there is none. It takes no event.
+    /// Waits until there is a connection, or raises the reason why it failed. It takes no event.
     #[pyo3(signature = (timeout_s=None))]
     fn connected(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<()> {
         match block_on(py, Limit::new(timeout_s)?, self.get().connected())? {
@@ -109,7 +108,7 @@ impl Client {
         }
     }
 
-    /// The same, awaited.
+    /// `connected`, to be awaited.
     fn connected_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let client = self.get().clone();
         let operation = Operation::new(async move {
@@ -119,7 +118,7 @@ impl Client {
         classes::run(py)?.call1((operation,))
     }
 
-    /// The next event, without waiting; None if there is none now.
+    /// The next event, without waiting; None if no event is ready.
     fn poll(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let event = self.get().poll().map_err(Failure::from)?;
         event.map(|event| classes::event(py, event)).transpose()
@@ -194,7 +193,7 @@ impl Client {
         Ok(BlockHandle(self.get().send_block_with(&block.0, options)?))
     }
 
-    /// Gives a block up; the server is told the code. Whether it was on its way.
+    /// Cancels a block, and sends the code to the server. True if it was waiting or being sent.
     #[pyo3(signature = (handle, code=0))]
     fn cancel_block(&self, handle: &BlockHandle, code: u32) -> bool {
         self.get().cancel_block(handle.0, code)
@@ -259,7 +258,7 @@ impl Client {
         classes::closed(py, &reason.map_err(Failure::from)?)
     }
 
-    /// The same, awaited.
+    /// `finish`, to be awaited.
     #[pyo3(signature = (timeout_s=5.0))]
     fn finish_async<'py>(&self, py: Python<'py>, timeout_s: f64) -> PyResult<Bound<'py, PyAny>> {
         let finish = self.get().clone().finish_async(duration(timeout_s)?);
@@ -321,7 +320,7 @@ impl Client {
         self.get().local_addr().to_string()
     }
 
-    /// The addresses tried so far, and what came of them.
+    /// All addresses that were tried, each with its outcome.
     #[getter]
     fn attempts(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         let class = classes::attempt(py)?;
@@ -346,12 +345,12 @@ impl Client {
         self.get().buffer_warning()
     }
 
-    /// How far the block is that is being sent.
+    /// The progress of the block that is being sent.
     fn sending(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         classes::progress(py, self.get().sending())
     }
 
-    /// How far the block is that is being received.
+    /// The progress of the block that is being received.
     fn receiving(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         classes::progress(py, self.get().receiving())
     }
@@ -381,7 +380,7 @@ impl Client {
     }
 }
 
-/// How long a `with` waits at its end for what was sent.
+/// The maximum wait at the end of a `with` for data in flight.
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// A message's order.
@@ -454,6 +453,6 @@ fn shared_runtime() -> io::Result<&'static Handle> {
     let handle = runtime.handle().clone();
     let thread = thread::Builder::new().name("haulier-clients".into());
     thread.spawn(move || runtime.block_on(std::future::pending::<()>()))?;
-    // Of two that were first at once, one has a runtime that nobody uses.
+    // If two threads were first at once, one of the runtimes stays unused.
     Ok(RUNTIME.get_or_init(|| handle))
 }

@@ -61,7 +61,7 @@ pub(crate) fn connection(settings: Option<Settings>) -> Outcome<ConnectionConfig
     Ok(config)
 }
 
-/// How much of the link a block may take.
+/// The urgency of this name: the part of the link that a block may take.
 pub(crate) fn urgency(name: &str) -> Outcome<Urgency> {
     match name {
         "load-screen" => Ok(Urgency::LoadScreen),
@@ -83,7 +83,7 @@ fn unknown(what: &str, name: &str, known: &str) -> Failure {
     Failure::usage(format!("{name:?} is no {what}: it is {known}"))
 }
 
-/// How a block goes beside others.
+/// The options of a block: its order and share beside other blocks.
 pub(crate) fn options(priority: u8, weight: u16, of: Option<&str>) -> Outcome<BlockOptions> {
     let mut options = BlockOptions::default().with_priority(priority).with_weight(weight);
     options.urgency = of.map(urgency).transpose()?;

@@ -17,7 +17,7 @@ pub(crate) struct Ticket(pub(crate) haulier::Ticket);
 
 #[pymethods]
 impl Ticket {
-    /// The ticket in a text, "haulier1:..."; `CredentialsError` if there is none.
+    /// Parses a ticket, "haulier1:..."; `CredentialsError` if the text is not a ticket.
     #[staticmethod]
     fn parse(text: &str) -> Outcome<Self> {
         haulier::Ticket::parse(text).map(Self).map_err(Failure::credentials)
@@ -73,7 +73,7 @@ pub(crate) struct ConnectToken(pub(crate) haulier::ConnectToken);
 
 #[pymethods]
 impl ConnectToken {
-    /// The token in a text, "haulier-token1:..."; `CredentialsError` if there is none.
+    /// Parses a token, "haulier-token1:..."; `CredentialsError` if the text is not a token.
     #[staticmethod]
     fn parse(text: &str) -> Outcome<Self> {
         haulier::ConnectToken::parse(text).map(Self).map_err(Failure::credentials)

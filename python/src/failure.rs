@@ -44,7 +44,7 @@ impl Failure {
         Self::new(ErrorKind::Timeout, text)
     }
 
-    /// The same, in words that say more to whoever has called.
+    /// This failure with another text, which says more to the caller.
     pub(crate) fn with_text(mut self, text: String) -> Self {
         self.text = text;
         self
@@ -66,7 +66,7 @@ impl From<ConnectError> for Failure {
     }
 }
 
-/// Who refused, of the servers that were tried.
+/// The refusal or close of the first server that answered with one, of those that were tried.
 fn refusal(attempts: &[Attempt]) -> Option<CloseReason> {
     attempts.iter().find_map(|attempt| match &attempt.error {
         Some(AttemptError::Closed(reason @ CloseReason::Refused(_))) => Some(reason.clone()),

@@ -1,5 +1,5 @@
-//! Why files could not be fetched, in the words of somebody who has called `fetch`: what to do, by the names
-//! of its parameters. The kinds are those of `haulier fetch`.
+//! Why files could not be fetched, for a caller of `fetch`: what to do, with the names of its parameters. The
+//! kinds are those of `haulier fetch`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use haulier_files::session::{FetchError, Place};
 
 use crate::failure::{Failure, Outcome};
 
-/// Where what is fetched goes, which is looked at before anything is asked for: a directory that is there or
-/// is to be made, or the name for the only file.
+/// The place for fetched files, which is checked before any request: a directory that is there or is to be
+/// made, or the name for the only file.
 pub(crate) fn place(into: PathBuf) -> Outcome<Place> {
     let (is_there, bytes) = (into.is_dir(), into.as_os_str().as_encoded_bytes());
     let has_slash = bytes.last().is_some_and(|&it| std::path::is_separator(it.into()));
@@ -25,7 +25,7 @@ pub(crate) fn place(into: PathBuf) -> Outcome<Place> {
     Ok(if is_there || has_slash { Place::Folder(into) } else { Place::File(into) })
 }
 
-/// What the caller reads who has asked for this name.
+/// The error for a caller that has asked for this name.
 pub(crate) fn failure(error: FetchError, name: &str) -> Failure {
     let text = words(&error, name);
     let failure = Failure::from(error);
@@ -35,7 +35,7 @@ pub(crate) fn failure(error: FetchError, name: &str) -> Failure {
     }
 }
 
-/// How somebody finds out what there is.
+/// The hint how to list the server's files.
 const LIST: &str = "`haulier fetch TICKET --list` says which there are";
 
 /// Better words than the error has by itself.

@@ -25,19 +25,19 @@ use crate::files::{Paths, load};
 use crate::server::{Access, keys, ticket};
 use crate::waiting::{Limit, wait_in_slices};
 
-/// That of `haulier serve`, so that either end may be the program.
+/// The protocol id of `haulier serve`, so that either end may be the program.
 const FILES_PROTOCOL_ID: u64 = 0x6861_756c_6669_6c65;
 
-/// After so long a silence a client is taken for gone, unless it says less: as `haulier serve` does.
+/// The silence after which a client counts as gone, unless it asks for less: that of `haulier serve`.
 const MAX_SILENCE: Duration = Duration::from_secs(120);
 
-/// The largest block taken: what there can be.
+/// The largest block that is accepted: the largest that the protocol allows.
 const MAX_BLOCK_BYTES: u64 = (1 << 50) - (256 << 10);
 
-/// How long to wait for a disk that has enough to do.
+/// The wait while the disk's queue is full.
 const BUSY_TURN: Duration = Duration::from_millis(1);
 
-/// Of more news of an inbox that nobody reads the oldest are forgotten.
+/// The maximum number of unread events of an inbox. Beyond it the oldest are forgotten.
 const MAX_UNREAD: usize = 1 << 16;
 
 /// Files that are served by a thread, and those that clients send, until it is closed; a `with` closes it.
@@ -54,10 +54,10 @@ pub(crate) struct FileServer {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What became of files that were sent here, from the thread that serves to whoever waits for it.
+/// The events of files that were sent here, from the thread that serves to the callers that wait for them.
 #[derive(Default)]
 struct News {
-    /// What is not read yet, and whether the thread has ended.
+    /// The unread events, and whether the thread has ended.
     state: Mutex<(VecDeque<InboxEvent>, bool)>,
     changed: Condvar,
 }
@@ -92,7 +92,7 @@ impl News {
     }
 }
 
-/// Who is let in, and at which address.
+/// The address to listen at, and the access of clients.
 struct Host<'a> {
     bind: &'a str,
     addresses: Option<Vec<String>>,
@@ -157,8 +157,8 @@ impl Host<'_> {
 /// its own.
 ///
 /// Only this machine reaches it unless `bind` is another address, such as "0.0.0.0:4016"; then `addresses`
-/// are those for the ticket. Who is let in is as with `Server.bind`. With an `inbox` clients may send files
-/// into that directory, too, as with `recv`.
+/// are those for the ticket. Clients are let in by the rules of `Server.bind`. With an `inbox` clients may
+/// send files into that directory, too, as with `recv`.
 #[pyfunction]
 #[pyo3(signature = (paths, bind="127.0.0.1:0", *, addresses=None, secret=None, open=false,
     token_keys=Vec::new(), identity=None, max_rate_bps=None, inbox=None, replace=false,
@@ -306,13 +306,13 @@ impl FileServer {
         self.wait(py, None)
     }
 
-    /// How many are connected.
+    /// The number of connected clients.
     #[getter]
     fn clients(&self) -> usize {
         self.server.connections().len()
     }
 
-    /// Ends it: clients are told, and keep what they have.
+    /// Closes the server and its connections. Clients keep the files that they have.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.stop());
     }
@@ -344,14 +344,14 @@ impl FileServer {
         self.server.waker().wake();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // What it panicked with was printed.
+            // The message of a panic was printed already.
             let _panicked = thread.join();
         }
     }
 }
 
 impl Drop for FileServer {
-    /// Whoever has forgotten to close it is not waited for: the thread ends by itself.
+    /// Does not wait if the program has forgotten to close it: the thread ends by itself.
     fn drop(&mut self) {
         self.is_closing.store(true, Ordering::Release);
         self.server.waker().wake();

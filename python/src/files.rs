@@ -46,7 +46,7 @@ impl From<'_> {
 /// where no others are: in a directory that has others, into one of their own. Files that an earlier fetch
 /// has stored do not come again, and one that was interrupted goes on. Other files are kept; they are
 /// compared only with `replace`: then the parts of them that differ come, and the server hears which files
-/// are here. `on_progress` is told ten times a second; what it raises ends the fetch, as Ctrl-C does.
+/// are here. `on_progress` is called ten times a second; its exception ends the fetch, as Ctrl-C does.
 #[pyfunction]
 #[pyo3(signature = (ticket, into, *, name="", only=None, replace=false, on_progress=None))]
 pub(crate) fn fetch(
@@ -74,8 +74,8 @@ pub(crate) fn fetch(
 /// Sends files and directories, one path or several, each under the last part of its path, to a `haulier
 /// recv`, a `haulier serve --inbox` or `recv`, and comes back when all are stored there.
 ///
-/// What is there is not sent again, and what arrived before an interruption is gone on from. `on_progress` is
-/// told ten times a second; what it raises ends it, as Ctrl-C does.
+/// Files that are already there are not sent again, and an interrupted transfer is resumed. `on_progress` is
+/// called ten times a second; its exception ends the transfer, as Ctrl-C does.
 #[pyfunction]
 #[pyo3(signature = (paths, ticket, *, max_rate_bps=None, on_progress=None))]
 pub(crate) fn send(
@@ -93,7 +93,7 @@ pub(crate) fn send(
     told.outcome(py, sent, Failure::from)
 }
 
-/// Whoever is told how far it is, and may have had enough of it.
+/// Reports progress to a Python function, which may end the transfer by an exception.
 struct Told {
     on_progress: Option<Py<PyAny>>,
     looked: Instant,
@@ -105,7 +105,7 @@ impl Told {
         Self { on_progress, looked: Instant::now(), stop: None }
     }
 
-    /// Tells it, ten times a second; whether to go on.
+    /// Calls the function, ten times a second. False ends the transfer.
     fn go_on(&mut self, progress: &Progress) -> bool {
         if self.looked.elapsed() < SLICE {
             return true;
@@ -150,7 +150,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Paths {
     }
 }
 
-/// What is served or sent, each under the last part of its path.
+/// The files to serve or send, each path under its last part.
 pub(crate) fn load(paths: &[PathBuf]) -> Outcome<Library> {
     let mut names = HashSet::new();
     let mut named = Vec::new();

@@ -22,7 +22,7 @@ impl<T: Send> Released<T> {
 impl<T: Send> Drop for Released<T> {
     fn drop(&mut self) {
         let handle = &mut self.0;
-        // While the interpreter ends it cannot be attached to: then nobody else runs.
+        // While the interpreter ends, attaching fails: then no other thread of Python runs.
         Python::try_attach(|py| py.detach(|| drop(handle.take())));
     }
 }

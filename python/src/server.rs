@@ -89,10 +89,12 @@ impl Server {
     /// Clients with the `secret` are let in, or with a token of one of the `token_keys`, or with `open`
     /// all, without encryption; with none of these there is a new secret, which is in the `ticket`. The
     /// private `identity` proves the server to clients. `addresses` are those of a router in front of it,
-    /// with which tokens are compared; `earlier_tokens` accepts those issued before the start. At most so
-    /// many `connections`, and an uplink of so many bit/s; by default as many as 1 GiB holds, and no limit.
-    /// Several `workers` are threads, on Linux. The `first_block` goes to each client with the answer to its
-    /// request, however late the program looks; one that accepts only smaller blocks is closed.
+    /// with which tokens are compared; `earlier_tokens` accepts those issued before the start. `connections`
+    /// is the maximum number of clients, by default as many as 1 GiB holds; `max_uplink_bps` limits the rate
+    /// to all clients together, by default without a limit. `workers` is the number of threads: more than 1
+    /// only on Linux.
+    /// The `first_block` goes to each client with the answer to its request, however late the program looks;
+    /// a client that accepts only smaller blocks is closed.
     #[staticmethod]
     #[pyo3(signature = (local, protocol_id, *, secret=None, open=false, token_keys=Vec::new(), identity=None,
         addresses=Vec::new(), earlier_tokens=false, connections=None, max_uplink_bps=None, workers=1,
@@ -140,7 +142,7 @@ impl Server {
         ticket(self.get(), addresses)
     }
 
-    /// The next event, and of which client, without waiting; None if there is none now.
+    /// The next event and its client, without waiting; None if no event is ready.
     fn poll(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let event = self.get().poll().map_err(Failure::from)?;
         event.map(|(id, event)| pair(py, id, event)).transpose()
@@ -222,7 +224,7 @@ impl Server {
         Ok(BlockHandle(self.get().send_block_with(id.0, &block.0, options)?))
     }
 
-    /// Gives a block up; the client is told the code. Whether it was on its way.
+    /// Cancels a block, and sends the code to the client. True if it was waiting or being sent.
     #[pyo3(signature = (id, handle, code=0))]
     fn cancel_block(&self, id: &ConnectionId, handle: &BlockHandle, code: u32) -> bool {
         self.get().cancel_block(id.0, handle.0, code)
@@ -254,7 +256,7 @@ impl Server {
         Ok(finished.map_err(Failure::from)?)
     }
 
-    /// The same, awaited.
+    /// `finish`, to be awaited.
     #[pyo3(signature = (timeout_s=5.0))]
     fn finish_async<'py>(&self, py: Python<'py>, timeout_s: f64) -> PyResult<Bound<'py, PyAny>> {
         let finish = self.get().clone().finish_async(duration(timeout_s)?);
@@ -270,8 +272,8 @@ impl Server {
         this
     }
 
-    /// Finishes, for 5 s at most; after an error it only starts to. Who has vanished answers no close, and
-    /// that is no error of the program's.
+    /// Finishes, for 5 s at most; after an error it only starts to. A client that has vanished answers no
+    /// close, and that is no error of the program's.
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -303,7 +305,7 @@ impl Server {
         self.get().local_addr().to_string()
     }
 
-    /// How many threads it has.
+    /// The number of its threads.
     #[getter]
     fn workers(&self) -> usize {
         self.get().workers()
@@ -329,12 +331,12 @@ impl Server {
         self.get().state(id.0).map(|state| format!("{state:?}").to_lowercase())
     }
 
-    /// How far the block is that is being sent to a client.
+    /// The progress of the block that is being sent to a client.
     fn sending(&self, py: Python<'_>, id: &ConnectionId) -> PyResult<Option<Py<PyAny>>> {
         classes::progress(py, self.get().sending(id.0))
     }
 
-    /// How far the block is that is being received from a client.
+    /// The progress of the block that is being received from a client.
     fn receiving(&self, py: Python<'_>, id: &ConnectionId) -> PyResult<Option<Py<PyAny>>> {
         classes::progress(py, self.get().receiving(id.0))
     }

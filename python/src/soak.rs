@@ -9,13 +9,13 @@ use pyo3::types::PyDict;
 use crate::classes;
 use crate::failure::Failure;
 
-/// How often Ctrl-C is looked for: a scenario takes some milliseconds.
+/// The interval in which Ctrl-C is looked for: a scenario takes some milliseconds.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Random transfers and a game's packets under random faults in virtual time: all of them have to finish.
 ///
-/// `layers` are "chunks", "packets", "both" or "connection". The same seed gives the same. It stops at the
-/// tenth failure; each has the command that replays it.
+/// `layers` are "chunks", "packets", "both" or "connection". The same seed gives the same transfers. It stops
+/// at the tenth failure; each has the command that replays it.
 #[pyfunction]
 #[pyo3(signature = (transfers=1000, seed=1, *, layers="both", on_progress=None))]
 pub(crate) fn soak(

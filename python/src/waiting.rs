@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::failure::Failure;
 
-/// Python's signal handlers run between two slices of a wait: so soon Ctrl-C ends it.
+/// The length of a slice of a wait. Python's signal handlers run between two, so Ctrl-C ends it after one.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
 /// Until when, if there is a limit.
@@ -18,10 +18,10 @@ pub(crate) const SLICE: Duration = Duration::from_millis(100);
 pub(crate) struct Limit(Option<Instant>);
 
 impl Limit {
-    /// In so many seconds; never for `None`. What is no length of time is refused.
+    /// The limit in this number of seconds; no limit for `None`. Negative numbers and NaN are refused.
     pub(crate) fn new(seconds: Option<f64>) -> Result<Self, Failure> {
         let Some(seconds) = seconds else { return Ok(Self(None)) };
-        // What is longer than the clock goes is never.
+        // An instant beyond the clock's range is no limit.
         Ok(Self(Instant::now().checked_add(duration(seconds)?)))
     }
 
@@ -36,7 +36,7 @@ impl Limit {
 /// A length of time in seconds.
 pub(crate) fn duration(seconds: f64) -> Result<Duration, Failure> {
     if seconds >= 0.0 {
-        // More than that is for ever.
+        // More than `Duration::MAX` is for ever.
         return Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     }
     Err(Failure::usage(format!("{seconds} is no length of time: give seconds, 0 or more")))

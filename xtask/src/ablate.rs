@@ -33,7 +33,7 @@ const PAGE: &str = "docs/ABLATION.md";
 /// Rows that change next to nothing: what they show is the scatter of the battery.
 const PLACEBOS: &[&str] = &["model::BACKLOG=1.01", "window::TARGET=1.01", "loss::PRIOR_LOSS=1.01"];
 
-/// What is asked for.
+/// The arguments of `ablate`.
 #[derive(Clone, Debug)]
 pub(crate) struct Args {
     only: String,
@@ -46,7 +46,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Of the words after `ablate`.
+    /// Parses the words after `ablate`.
     pub(crate) fn parse(words: &[&str]) -> Result<Self, String> {
         let mut args = Self {
             only: String::new(),
@@ -85,7 +85,7 @@ pub(crate) fn list() {
     mechanisms().for_each(|it| println!("{:<16} {}", it.name, it.without));
 }
 
-/// What is wrong with the table: path, and what.
+/// The faults of the table: the path and the fault of each.
 pub(crate) fn drifted(read: impl Fn(&str) -> Option<String>) -> Vec<(&'static str, String)> {
     let of_table = mechanisms().flat_map(|it| it.edits.iter().map(|edit| (it.name, edit)));
     let prepared = PREPARED.iter().map(|edit| ("the copy", edit));

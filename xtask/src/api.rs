@@ -4,9 +4,9 @@
 //! list in the same commit, so that nothing becomes public, or ceases to be, unseen.
 //!
 //! rustdoc describes the crates in JSON, which is unstable: the toolchain must write the format that the
-//! crate `public-api` reads (see `xtask/Cargo.toml`). rustdoc gives it away on stable only with
-//! `RUSTC_BOOTSTRAP` set. Set for all of cargo, that would have everything built anew, for build scripts
-//! look at it. So cargo is told that this program is rustdoc, and it passes the call on: [`as_rustdoc`].
+//! crate `public-api` reads (see `xtask/Cargo.toml`). A stable rustdoc writes it only with `RUSTC_BOOTSTRAP`
+//! set. Set for all of cargo, that variable would rebuild everything, because build scripts look at it. So
+//! cargo uses this program as its rustdoc, and it passes the call on: [`as_rustdoc`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

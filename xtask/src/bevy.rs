@@ -1,15 +1,15 @@
 //! The face for Bevy: a workspace of its own, for Bevy is 120 crates and asks for a newer Rust.
 //!
-//! Bevy 0.20 states Rust 1.97.1, and compiles with the one of `rust-toolchain.toml`, so Cargo is told to go
-//! on. Nothing is built of AWS-LC, whose C code would be compiled a second time here: what the face does with
-//! blocks and messages is the same with either cipher.
+//! Bevy 0.20 states Rust 1.97.1, and compiles with the version of `rust-toolchain.toml`, so Cargo is run with
+//! `--ignore-rust-version`. AWS-LC is not built, because its C code would be compiled a second time here: the
+//! face treats blocks and messages alike with either cipher.
 
 use crate::ci::{LINTED, Shell, Stop};
 
 const WORKSPACE: &str = "--manifest-path bevy/Cargo.toml";
 const AS_HERE: &str = "--locked --ignore-rust-version --no-default-features";
 
-/// A directory of its own, in which it keeps nobody else from building.
+/// A target directory of its own, so that its lock stops no other build.
 const BUILT: &str = "bevy";
 
 /// Lints it, runs its tests, and plays its game, of which a picture is left.

@@ -35,10 +35,10 @@ impl From<String> for Stop {
     }
 }
 
-/// What the second process is told to do.
+/// The argument of the second process, which runs the steps.
 pub(crate) const RUNS: &str = "--runs";
 
-/// What has every step run, also those of which nothing has changed.
+/// The argument with which every step runs, also those whose files have not changed.
 pub(crate) const ALL: &str = "--all";
 
 /// Runs the steps, and stops at the first of each lane that fails.
@@ -85,7 +85,7 @@ fn start_runs(
     command.args(is_all.then_some(ALL));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let lane = command.spawn().map_err(|error| format!("the second lane: {error}"))?;
-    // What nobody reads would stop it.
+    // Its output has to be read: a full pipe would stop it.
     Ok(std::thread::spawn(|| lane.wait_with_output()))
 }
 

@@ -2,8 +2,8 @@
 //!
 //! [`mends`](crate::mends) and [`ablate`](crate::ablate) have tables of [`Edit`]s: lines that are in the
 //! code, and what stands there in the copy instead. The invariant: the lines are in the code, each once,
-//! which `cargo xtask tidy` checks; whoever changes them changes the table too. A file of the copy that would
-//! be the same is not written, so that cargo builds only what has changed.
+//! which `cargo xtask tidy` checks; a change of them is a change of the table too. A file of the copy that
+//! would be the same is not written, so that cargo builds only what has changed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(crate) const fn edit(path: &'static str, there: &'static str, instead: &'sta
     Edit { path, there, instead }
 }
 
-/// What is wrong with the edits of a table: path, and what. Each has the name under which it is in `table`.
+/// The faults of a table's edits: the path and the fault of each. An edit has its name in `table`.
 pub(crate) fn drifted<'e>(
     table: &str,
     edits: impl Iterator<Item = (&'e str, &'e Edit)>,
@@ -46,7 +46,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// What is committed or would be, for a copy in `target/NAME/tree`.
+    /// The files that are committed or would be, for a copy in `target/NAME/tree`.
     pub(crate) fn read(workspace: &Workspace, name: &str) -> Result<Self, String> {
         let read = |path: String| {
             let bytes = std::fs::read(workspace.root.join(&path)).ok()?;

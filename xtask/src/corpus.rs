@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::workspace::Workspace;
 
-/// The vectors that hold packets, and one in how many of them is taken. The acks are much alike.
+/// The vectors that hold packets, and N for each, where one packet in N is taken. The acks are much alike.
 const SOURCES: &[(&str, usize)] = &[
     ("malformed.json", 1),
     ("slices.json", 1),
@@ -27,7 +27,7 @@ const SOURCES: &[(&str, usize)] = &[
 /// Above this a packet is mostly data, in which there is nothing to parse.
 const PACKET_BYTES_MAX: usize = 200;
 
-/// How many longer ones are taken from each source all the same, for the lengths near the limit.
+/// The number of longer packets that are taken from each source, for the lengths near the limit.
 const LONG_PACKETS: usize = 2;
 
 /// Files by their path from the root.
@@ -158,7 +158,7 @@ fn stale(workspace: &Workspace, seeds: &Seeds) -> Result<Vec<PathBuf>, String> {
     let mut stale = Vec::new();
     for target in ["parse", "peer", "endpoint", "wire", "connection"] {
         let directory = Path::new("fuzz/corpus").join(target);
-        // Not there yet: the seeds will be told missing, or made.
+        // Not there yet: its seeds will be reported as missing, or made.
         let Ok(entries) = std::fs::read_dir(workspace.root.join(&directory)) else { continue };
         for entry in entries {
             let entry = entry.map_err(|error| at(&directory, error))?;

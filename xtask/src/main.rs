@@ -54,6 +54,7 @@ Commands:
   ci --list         what those checks are, and what each is there for
   ci --only NAME    one of them, such as the one that has just failed
   tidy              only the fast text checks (a second), good before every commit
+  plain             the places in comments and pages that have to be read twice; tidy bounds their number
   api               fail if the public API is not the one in docs/api, and show how it differs
   api --write       write docs/api anew
   c --prefix DIR    build the C libraries, and install them below DIR with header, pkg-config and CMake files
@@ -119,6 +120,7 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
         ["ci", ci::RUNS, ci::ALL] => Ok(ci::run_runs(workspace, true)?),
         ["ci", "--only", name] => Ok(ci::run_one(workspace, name)?),
         ["tidy"] => Ok(tidy::run(workspace)?),
+        ["plain"] => Ok(tidy::show_plain(workspace)?),
         ["api"] => api::check(workspace),
         ["api", "--write"] => api::write(workspace),
         ["c", "--prefix", prefix] => c::run(&ci::Shell::new(workspace), prefix),

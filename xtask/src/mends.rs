@@ -17,7 +17,7 @@ pub(crate) fn list() {
     }
 }
 
-/// What is wrong with the table: path, and what.
+/// The faults of the table: the path and the fault of each.
 pub(crate) fn drifted(read: impl Fn(&str) -> Option<String>) -> Vec<(&'static str, String)> {
     let edits = MENDS.iter().flat_map(|mend| mend.edits.iter().map(|edit| (mend.name, edit)));
     copy::drifted("xtask/src/mends/table.rs", edits, read)

@@ -33,7 +33,7 @@ pub(crate) fn check_crates(shell: &Shell<'_>) -> Result<(), Stop> {
     crates::check(shell, false)
 }
 
-/// The same for a release: nothing may be a placeholder any more.
+/// Checks the crates and their packages for a release: no placeholder may be left.
 pub(crate) fn check_release(shell: &Shell<'_>) -> Result<(), Stop> {
     crates::check(shell, true)
 }

@@ -17,15 +17,15 @@ use crate::workspace::cargo;
 /// Set to the real cargo for a run of this program as cargo.
 pub(crate) const AS_CARGO: &str = "XTASK_AS_CARGO";
 
-/// What it takes that features are those of `cargo test`: all of its packages, and an example, for which the
-/// dependencies of tests count. It has built this one.
+/// The arguments that give the features of `cargo test`: all of its packages, and an example, for which the
+/// dependencies of tests count. `cargo test` has built this one.
 const AS_TESTED: [&str; 5] = ["--workspace", "--exclude", "xtask", "--example", "mods"];
 
-/// What builds the wheel and tries it, in the versions that are known to do. They come from Python's
+/// The tools that build the wheel and test it, in versions that are known to work. They come from Python's
 /// registry.
 const TOOLS: &str = "maturin==1.16.0 pytest==9.2.0 mypy==2.4.1";
 
-/// What makes environments, which Debian has apart.
+/// The package that makes environments, which Debian has apart.
 const ENVIRONMENTS: &str = "python3-venv";
 
 /// Builds the wheel, installs it, and runs its tests against the program that `cargo test` has built.
@@ -38,7 +38,7 @@ pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
         std::fs::remove_dir_all(&wheels)
             .map_err(|error| format!("{}: {error}", wheels.display()))?;
     }
-    // As `cargo test` builds, so that of libraries what is the same is not built again.
+    // With the flags of `cargo test`, so that no library is built a second time.
     let build = "-m maturin build --profile dev --locked --quiet --manifest-path python/Cargo.toml";
     let to = wheels.display();
     let (this, cargo) = (std::env::current_exe(), cargo());

@@ -9,6 +9,7 @@
 //! * [`links`]: what Markdown points at; decisions that their index forgot.
 //! * [`requirements`]: the tags of `docs/STANDARD.md`, each with the test that holds it.
 //! * [`names`]: tests, functions and tags that prose names.
+//! * [`plain`]: turns of phrase that have to be read twice.
 //! * [`msrv`]: the oldest supported Rust, stated once.
 //! * the header for C, which is made of sources, and made anew when they change.
 //! * [`mends`], [`ablate`]: the lines that a table of changes has are in the code.
@@ -18,6 +19,7 @@ mod lines;
 mod links;
 mod msrv;
 mod names;
+mod plain;
 mod requirements;
 
 use std::collections::BTreeSet;
@@ -84,7 +86,7 @@ impl Tree {
                     size_bytes: bytes.len(),
                     text: String::from_utf8(bytes).ok(),
                 }),
-                // Deleted, and git has not been told yet.
+                // Deleted, and still in git's index.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(format!("{path}: {error}")),
             }
@@ -117,6 +119,14 @@ pub(crate) fn listed_by_git(root: &Path) -> Result<BTreeSet<String>, String> {
     Ok(listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
 }
 
+/// Shows every place that has to be read twice.
+pub(crate) fn show_plain(workspace: &Workspace) -> Result<(), String> {
+    let places = plain::all(&Tree::read(&workspace.root)?);
+    places.iter().for_each(|place| println!("{place}"));
+    println!("{} places", places.len());
+    Ok(())
+}
+
 /// Runs every check.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     let tree = Tree::read(&workspace.root)?;
@@ -125,6 +135,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     findings.extend(links::check(&tree));
     findings.extend(requirements::check(&tree));
     findings.extend(names::check(&tree));
+    findings.extend(plain::check(&tree));
     let version = msrv::stated(&workspace.packages()?)?;
     findings.extend(msrv::check(&tree, &version));
     let text = |path: &str| tree.file(path).and_then(|file| file.text.clone());

@@ -18,12 +18,12 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// What the test of the page needs of Debian.
 const BROWSER: &str = "chromium chromium-driver python3-selenium";
 
-/// How the machine of a page is built.
+/// The way in which the machine of a page is built.
 #[derive(Clone, Copy)]
 enum Engine {
     /// As a site serves it.
     Fast,
-    /// As tests are: in a third of the time, and slower by ten. What is ours is linted by the way.
+    /// As tests are: in a third of the time, and slower by ten. Our crates are linted in the same build.
     Quick,
 }
 

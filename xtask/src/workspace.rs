@@ -20,9 +20,9 @@ pub(crate) struct Package {
     pub(crate) name: String,
     /// Its manifest, from anywhere.
     pub(crate) manifest: String,
-    /// Whether it says that it needs no operating system: the category `no-std`.
+    /// Whether the package says that it needs no operating system: the category `no-std`.
     pub(crate) is_no_std: bool,
-    /// Whether it is a library that may be published, and promises its API.
+    /// Whether the package is a library that may be published, and promises its API.
     pub(crate) is_public_library: bool,
     /// The oldest Rust that it promises to work with.
     pub(crate) rust_version: Option<String>,
@@ -90,7 +90,7 @@ fn package(json: &Value) -> Option<Package> {
     let has =
         |list: &Value, wanted: &str| list.as_array().is_some_and(|l| l.contains(&wanted.into()));
     let targets = json["targets"].as_array()?;
-    // `publish = false` is an empty list of registries, and no limit is none.
+    // `publish = false` is an empty list of registries; without `publish` there is no list.
     let may_be_published =
         json["publish"].as_array().is_none_or(|registries| !registries.is_empty());
     Some(Package {

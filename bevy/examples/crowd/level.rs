@@ -1,4 +1,4 @@
-//! What is sent: the level, once to each player, and where everyone is, sixty times a second.
+//! The game's data: the level, once to each player, and all walkers' places, sixty times a second.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ pub(crate) const SIDE: usize = 512;
 /// Cells of a side, of which it is made.
 const CELLS: usize = SIDE / 4;
 
-/// Those who walk about.
+/// The number of walkers.
 pub(crate) const WALKERS: u8 = 24;
 
 /// A cave: a tile is a wall or not.
@@ -27,7 +27,8 @@ impl Level {
         &CAVE
     }
 
-    /// The same each time: noise, smoothed until there are walls and halls, and each cell four tiles wide.
+    /// Makes the cave, identical in each run: noise, smoothed until there are walls and halls, and each cell
+    /// four tiles wide.
     fn make() -> Self {
         let noise = |at: usize| {
             let mixed = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -62,7 +63,7 @@ fn is_rock(map: &[u8], side: usize, x: isize, y: isize) -> bool {
     !inside(x) || !inside(y) || map[y as usize * side + x as usize] == 1
 }
 
-/// Reads a level, and refuses what is none.
+/// Reads a level, and refuses any other bytes.
 #[derive(TypePath)]
 pub(crate) struct LevelLoader;
 
@@ -94,7 +95,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Everyone walks in circles of their own, so each snapshot can be told to be right.
+    /// Each walker goes round a circle of its own, so the right places of any frame are known.
     pub(crate) fn of(frame: u32) -> Self {
         let place = |walker: u8| {
             let turn = f32::from(walker) * 1.7 + frame as f32 / (40.0 + f32::from(walker));

@@ -33,7 +33,7 @@ const AFTER: u32 = 120;
 /// The level takes some 40 frames at this rate.
 const RATE_BPS: u64 = 3_000_000;
 
-/// Frames after which the game is over, whoever has joined: a minute.
+/// Frames after which the game is over, even if a player has not joined: a minute.
 const MOST_FRAMES: u32 = 3_600;
 
 /// The most snapshots in a row that anyone may miss: a quarter of a second.

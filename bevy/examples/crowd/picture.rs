@@ -68,7 +68,7 @@ fn draw_map(svg: &mut String, reports: &[Report]) {
     svg.push_str("</g>\n");
 }
 
-/// A row for each player: how much of the level it has, then that it plays, and each snapshot that it missed.
+/// A row for each player: the part of the level that it has, then its play, and each snapshot that it missed.
 fn draw_rows(svg: &mut String, times: &[Times], reports: &[Report], frames: u32) {
     let at = |frame: u32| LEFT + WIDTH * frame as f32 / frames.max(1) as f32;
     let legend = [("load", "joining: the part of the level that is here"), ("play", "playing")];

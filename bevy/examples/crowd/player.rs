@@ -108,7 +108,7 @@ fn leave(
     mut exit: MessageWriter<AppExit>,
 ) {
     report.why_left.clone_from(&why.text);
-    // Nobody waits for it if the example has failed.
+    // The receiver is gone if the example has failed.
     let _sent = to.0.send(report.clone());
     exit.write(AppExit::Success);
 }

@@ -86,7 +86,7 @@ fn a_join_drops_what_was_there_before_it() {
 }
 
 /// A connection with [`Delivery::InOrder`]: the chunks are messages, the game plays when all are there, and a
-/// load that waits is told that it waits for nothing.
+/// load that waits fails with the reason.
 #[test]
 fn a_block_in_chunks_is_the_games_to_read_and_no_asset() {
     let mut ends = ends(vec![named_block("world", bytes(600_000))], &["world"]);
@@ -150,7 +150,7 @@ fn a_block_that_never_comes_fails_when_the_connection_is_left() {
     let LoadState::Failed(error) = ends.load_state(&level) else { unreachable!() };
     assert!(error.to_string().contains("you have left"), "{error}");
 
-    // Without a connection a load fails as well, and does not wait for a join that nobody has asked for.
+    // Without a connection a load fails as well, and does not wait for a later join.
     let later = ends.load::<Level>("haulier://later");
     ends.until("the other fails", |ends| ends.load_state(&later).is_failed());
     assert_eq!(state(&ends.client), HaulierState::Left);

@@ -1,4 +1,4 @@
-//! How a client leaves, and what it is told of it.
+//! How a client leaves, and the reason that it gets.
 
 use bevy_ecs::prelude::*;
 use bevy_haulier::haulier::{Client, CloseReason, Listen};
@@ -69,7 +69,7 @@ fn a_server_that_is_removed_tells_its_clients() {
     assert_eq!(ends.clients(), []);
 }
 
-/// A server whose process is stopped: it works in its frames alone, and there are none any more.
+/// A server whose process is stopped: it works only in its frames, and no frame runs any more.
 #[test]
 fn a_server_that_falls_silent_is_a_timeout() {
     let mut config = config();
@@ -114,7 +114,7 @@ fn the_first_reason_is_the_one_that_counts() {
     assert_eq!(ends.reason().code(), Some(KICKED), "{}", ends.reason().text);
 }
 
-/// What is wrong with the text is said where all else is.
+/// An error in the ticket's text is reported as all other reasons are.
 #[test]
 fn a_text_that_is_no_ticket_is_a_reason_to_leave() {
     let mut client = client_app(&[]);
@@ -130,7 +130,7 @@ fn a_text_that_is_no_ticket_is_a_reason_to_leave() {
     assert_eq!(entered(&client), [Idle, Joining, Left]);
 }
 
-/// A join that fails at once, in mid-play: its states are passed through all the same.
+/// A join that fails at once, in mid-play: it passes through its states nevertheless.
 #[test]
 fn a_bad_ticket_in_mid_play_ends_the_play_and_is_joined_with() {
     let mut ends = playing();

@@ -54,11 +54,11 @@ fn the_systems_of_a_frame_see_what_has_arrived_and_the_state_of_it() {
     let order = &ends.client.world().resource::<Order>().0;
     let with_block = order.iter().position(|(has_block, _)| *has_block).unwrap();
     let playing = order.iter().position(|(_, state)| *state == HaulierState::Playing).unwrap();
-    // At once, but for a join that is over within its first frame.
+    // In the same frame, except for a join that is over within its first frame.
     assert!(with_block == playing || with_block + 1 == playing, "{order:?}");
 }
 
-/// A name that nobody sends is said, and after some quiet frames the log has a warning.
+/// A name that the server does not send is reported, and after some quiet frames the log has a warning.
 #[test]
 fn a_block_that_the_server_does_not_know_is_missing_and_warned_of_once() {
     let warnings = Warnings::collected();
@@ -86,7 +86,7 @@ fn without_needs_it_plays_when_it_is_connected() {
     assert!(seen::<FromServer>(&ends.client).contains(&FromServer(HaulierEvent::Connected)));
 }
 
-/// A server with one seat: who comes second waits in line, and is told its place.
+/// A server with one seat: the second client waits in line, and learns its place.
 #[test]
 fn a_client_in_line_is_told_its_place_and_gets_the_seat() {
     let mut config = config();

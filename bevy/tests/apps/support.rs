@@ -167,7 +167,7 @@ impl Ends {
         );
     }
 
-    /// How much both have heard: events, and states that were entered.
+    /// The number of events at the client and at the server, and of states that the client has entered.
     fn heard(&self) -> (usize, usize, usize) {
         let entered = seen::<StateTransitionEvent<HaulierState>>(&self.client).len();
         let events =

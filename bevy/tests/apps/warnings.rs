@@ -1,4 +1,4 @@
-//! What is logged in these tests, from whatever thread.
+//! The warnings of these tests, from all threads.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// The texts of all warnings so far.
+/// The texts of all warnings until now.
 #[derive(Clone, Default)]
 pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
 
@@ -19,7 +19,7 @@ impl Warnings {
         warnings
     }
 
-    /// How many contain these words.
+    /// The number of warnings that contain these words.
     pub(crate) fn mentioning(&self, words: &str) -> usize {
         self.0.lock().unwrap().iter().filter(|text| text.contains(words)).count()
     }

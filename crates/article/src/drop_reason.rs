@@ -42,8 +42,8 @@ haulier_core::drop_reasons! {
     PacketTooBig = "packet_too_big", Hostile;
     /// A reassembled packet whose sequence is not that of its fragments.
     SequenceMismatch = "sequence_mismatch", Hostile;
-    /// A packet or fragment older than the window of the newest 256. Reordering by so much would cause it
-    /// too, but a replay causes it every time.
+    /// A packet or fragment older than the window of the newest 256. Reordering over that distance would
+    /// cause it too, but a replay causes it every time.
     TooOld = "too_old", Hostile;
     /// A fragment of a packet that was evicted to make room for newer ones, or that took too long.
     Evicted = "evicted", Honest;

@@ -146,9 +146,9 @@ impl ArticlePeer {
         while batch.compose(|datagram| self.compose(now, datagram).then_some(to)).is_some() {}
     }
 
-    /// Replaces the contents of `datagram` with the next datagram and returns `true`, or returns `false`
-    /// when there is none now. For transports that take one at a time. Does not allocate once `datagram`
-    /// holds [`MAX_PACKET_BYTES`](crate::MAX_PACKET_BYTES).
+    /// Replaces the contents of `datagram` with the next datagram and returns `true`, or returns `false` if
+    /// no datagram is due. For transports that take one at a time. Does not allocate once `datagram` has the
+    /// capacity for [`MAX_PACKET_BYTES`](crate::MAX_PACKET_BYTES).
     #[must_use]
     pub fn poll_datagram(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
         datagram.clear();

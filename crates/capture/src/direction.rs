@@ -9,7 +9,8 @@ use crate::keylog::DirectionKey;
 /// capture that began late, of two hours.
 const AHEAD: u64 = 64;
 
-/// How many datagrams may be tried with all of them: someone who forges many gets no more work out of us.
+/// The maximum number of datagrams that are tried with all of these keys: forged ones cause no more work than
+/// that.
 const MAX_SEARCHES: u32 = 32;
 
 /// A key of a direction, and the secret that it and the next one come from.
@@ -44,17 +45,17 @@ pub(crate) struct Ciphertext<'a> {
     pub(crate) tag: &'a [u8; TAG_BYTES],
 }
 
-/// What was in it.
+/// The content of an opened datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plaintext {
     /// The whole packet number.
     pub(crate) number: u64,
-    /// How many keys came before.
+    /// The number of keys before this one.
     pub(crate) key_updates: u64,
     pub(crate) frames: Vec<u8>,
 }
 
-/// The receiving half of a connection, as who only listens has it.
+/// The receiving half of a connection, as a program has it that only listens.
 pub(crate) struct Direction {
     pub(crate) client: WireId,
     pub(crate) server: WireId,

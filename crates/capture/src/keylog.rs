@@ -7,21 +7,21 @@ use haulier_proto::connection::Suite;
 use haulier_proto::credentials::Secret;
 use haulier_proto::internals::{TrafficSecret, WireId};
 
-/// The most lines that are read. A connection has four.
+/// The maximum number of lines that are read. A connection has four.
 pub const MAX_LINES: usize = 1 << 20;
 
 /// The longest line, in bytes.
 const MAX_LINE_BYTES: u64 = 1024;
 
-/// The most keys that are kept for one id. There are several if a server and a client, or two servers that
-/// got the same request, have written to one file.
+/// The maximum number of keys that are kept for one id. An id has several if a server and a client, or two
+/// servers that got the same request, have written to one file.
 const MAX_KEYS: usize = 8;
 
 /// Why a key log cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyLogError {
-    /// A line is none of the four kinds.
+    /// A line is not one of the four kinds, or is not written as its kind requires.
     #[error("line {line} of the key log {what}")]
     Line {
         /// Its number, from 1.
@@ -65,7 +65,7 @@ pub struct KeyLog {
 }
 
 impl KeyLog {
-    /// Reads all of it. A last line without an end is read too: who writes it may not be done.
+    /// Reads all of it. A last line without a line end is read too: the log may still be being written.
     ///
     /// # Errors
     /// [`KeyLogError`], with the number of the line.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// A UDP datagram, and what is kept of the headers before it.
+/// A UDP datagram, and the kept fields of the headers before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpDatagram<'a> {
     /// From where.
@@ -22,7 +22,7 @@ pub struct UdpDatagram<'a> {
 pub enum Skipped {
     /// It is of another protocol than UDP over IP.
     NotUdp,
-    /// It is a fragment of an IP packet; they are not put together.
+    /// It is a fragment of an IP packet; fragments are not put together.
     IpFragment,
     /// Less of it was captured than was sent.
     Cut,
@@ -67,7 +67,7 @@ const ETHER_IPV6: u16 = 0x86dd;
 /// Tags of virtual networks: 802.1Q, 802.1ad, and what was used before that.
 const VLANS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
-/// The most tags, and the most extension headers of IPv6: no real packet has as many.
+/// The maximum number of tags, and of extension headers of IPv6: no real packet has as many.
 const MAX_NESTED: usize = 8;
 
 /// Protocol numbers of IP.
@@ -77,7 +77,7 @@ const FRAGMENT: u8 = 44;
 /// The datagram in a packet with this link type.
 ///
 /// # Errors
-/// [`Skipped`] if there is none to read.
+/// [`Skipped`] if the packet has no datagram that can be read.
 pub fn udp(link: i32, packet: &[u8]) -> Result<UdpDatagram<'_>, Skipped> {
     match link {
         link::ETHERNET => {

@@ -28,7 +28,7 @@ pub struct Opened {
     pub key_updates: u64,
 }
 
-/// Why nothing of a datagram was opened.
+/// Why a datagram was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sealed {
     /// There is nothing sealed in it: it is of a kind that has all in the clear, of mode `open`, or not of
@@ -99,7 +99,8 @@ impl Opener {
         let mode = Mode { source: Source::Open, identity: false };
         let open = RequestParts { mode, token: &[], hello_message: &hello, ..parts };
         let mut written = Vec::new();
-        // What is left out is made up for by random bytes: those of the message, and its padding.
+        // The open request is shorter. Random bytes fill the difference: those of the message and its
+        // padding.
         let fits = open.write(&mut written, |padding| {
             let from = parts.checked.len().saturating_sub(padding.len());
             padding.copy_from_slice(&parts.checked[from..]);

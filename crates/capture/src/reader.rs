@@ -12,7 +12,7 @@ const MAX_BLOCK_BYTES: usize = 16 << 20;
 /// Bytes of the buffer at first: more than an Ethernet packet, even of jumbo size, has.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// The most interfaces of a section of pcapng. Who captures has a handful.
+/// The maximum number of interfaces in a section of pcapng. Ordinary captures have a handful.
 const MAX_INTERFACES: usize = 4096;
 
 /// A link type of an old pcap file that has none.
@@ -33,7 +33,7 @@ pub struct Packet<'a> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// It begins as neither format does.
+    /// It begins with neither format's header.
     #[error("this is no capture: it begins neither as pcap nor as pcapng")]
     NoCapture,
     /// It ends within a block.
@@ -103,7 +103,7 @@ impl<'r> CaptureReader<'r> {
             if !self.fill()? {
                 return Ok(None);
             }
-            // A second look at the same block, for the borrow of the first one ends with it.
+            // A second look at the same block, because the borrow of the first look has ended.
             let Ok((length, block)) = self.blocks.next() else {
                 return Err(CaptureError::Malformed);
             };

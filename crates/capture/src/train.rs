@@ -1,7 +1,7 @@
 //! Datagrams that a system captured as one.
 //!
-//! A program hands the system many datagrams for the same peer at once, and who captures on the loopback, or
-//! before a card that divides them, sees them as one long datagram of UDP. Nothing in it says where to
+//! A program hands the system many datagrams for the same peer at once. A capture on the loopback, or in
+//! front of a network card that divides them, has them as one long UDP datagram. Nothing in it says where to
 //! divide. But each datagram of a connection begins with the same kind and id.
 
 use haulier_proto::internals::Kind;

@@ -90,7 +90,7 @@ fn packet(datagram: &UdpDatagram<'_>) -> Option<Vec<u8>> {
     let mut packet = header;
     let udp = udp_header(source, destination, udp_bytes);
     let protocol = [0, UDP];
-    // 0 would mean that there is none (RFC 768).
+    // A checksum of 0 would mean that the datagram has no checksum (RFC 768).
     let sum = match checksum(&[&pseudo, &protocol, &udp_bytes.to_be_bytes(), &udp, payload]) {
         0 => 0xffff,
         sum => sum,

@@ -68,8 +68,8 @@ pub(crate) fn find(
     Ok(Access { peer, ..access })
 }
 
-/// The same at a server that was heard of on the local network: that says where it is, and not what lets the
-/// client in, or who the server has to be.
+/// The access to a server that was found on the local network: the announcement has its addresses, but
+/// neither a secret that lets the client in nor the identity that the server must have.
 pub(crate) fn on_lan(
     ticket: Option<&str>,
     addresses: &[SocketAddr],
@@ -95,7 +95,7 @@ pub(crate) fn elsewhere(args: &ConnectArgs) -> Result<Option<Zeroizing<String>>,
     Ok(ticket.map(Zeroizing::new))
 }
 
-/// A ticket that is none yet, or never will be: its server has failed, or is not so far.
+/// Refuses an empty ticket: its server does not listen yet, or has failed.
 pub(crate) fn not_empty(text: Zeroizing<String>, what: &str) -> Result<Zeroizing<String>, Failure> {
     if text.trim().is_empty() {
         let what = format!("{what}: there is a ticket in it once the server listens");

@@ -21,13 +21,13 @@ const WONDER: Duration = Duration::from_millis(500);
 /// How long after a closed port the next try is.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A client that is connected. What is connected to is said, once it is known, and what is waited for.
+/// Returns a connected client. It reports the server's address once that is known, and what it waits for.
 pub(crate) fn join(access: &Access, report: &Report) -> Result<Client, Failure> {
     Asking::new(access, report).join()
 }
 
-/// The same where the server may come later than who asks: a port at which nobody listens yet is tried again
-/// until the time is over.
+/// Joins a server that may start later than this client: a port at which no server listens yet is tried again
+/// until `patience` is over.
 pub(crate) fn join_patiently(
     access: &Access,
     patience: Duration,

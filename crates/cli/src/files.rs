@@ -19,7 +19,7 @@ pub(crate) const MAX_NAME_BYTES: usize = haulier_files::messages::MAX_NAME_BYTES
 /// The largest block taken: what there can be.
 pub(crate) const MAX_BLOCK_BYTES: u64 = (1 << 50) - (256 << 10);
 
-/// After so long without an event it is looked whether this machine has another address now.
+/// After this time without an event, the program checks whether this machine has another address now.
 pub(crate) const LOOK_FOR_NETWORK: Duration = Duration::from_millis(500);
 
 /// The longest wait for an event: how soon Ctrl-C is noticed.

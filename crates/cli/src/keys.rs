@@ -2,7 +2,7 @@
 //! taken for another. No error quotes what it could not read: it may be a secret with one letter wrong.
 //!
 //! One rule for all secrets. A file that holds one, be it a key, a ticket or a token, is made for its owner
-//! alone, and refused if others can read it. A key is printed only if somebody says `-o -`. A ticket or a
+//! alone, and refused if others can read it. A key is printed only if the user says `-o -`. A ticket or a
 //! token is made to be handed over, so it is what `serve` and `token issue` print.
 
 use std::fs::{self, File, OpenOptions};
@@ -142,7 +142,7 @@ fn read_any(path: &Path) -> Result<(Zeroizing<String>, Option<Failure>), Failure
     Ok((text.map_err(|error| fail(&error))?, exposed))
 }
 
-/// Why a secret in this file is none, if other users can do anything with it. A pipe is nobody else's.
+/// Why a secret in this file is refused: other users may read or write the file. A pipe is never refused.
 #[cfg(unix)]
 fn exposed(path: &Path, file: &File) -> Option<Failure> {
     use std::os::unix::fs::PermissionsExt as _;

@@ -1,7 +1,7 @@
 //! `--qr`: a ticket or a token as a QR code, drawn on standard error or written to a file.
 //!
 //! The line on standard output stays as it is. Two modules are one above the other in a character, and in a
-//! terminal they are black on white whatever its colours are: who scans it wants no other.
+//! terminal they are black on white whatever its colours are, because a scanner expects that.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
@@ -22,7 +22,7 @@ const QUIET: usize = 4;
 const INK: &str = "\u{1b}[38;5;16;48;5;231m";
 const RESET: &str = "\u{1b}[0m";
 
-/// Whether the code can be shown at all: before anybody waits for it.
+/// Checks whether the code can be shown at all, before the program waits for clients.
 pub(crate) fn check(args: &QrArgs, report: &Report) -> Result<(), Failure> {
     match &args.qr {
         Some(None) if report.is_json() => {

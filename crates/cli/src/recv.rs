@@ -14,7 +14,7 @@ use crate::serve::{Host, Traffic};
 use crate::target::Target;
 
 pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
-    // What cannot be stored is reported before anybody is waited for.
+    // A target that cannot be written is reported before the program waits for a sender.
     let target = Target::find(&args.output)?;
     if args.stay && target.is_one_file() {
         let what = "--stay takes file after file: -o has to be a directory";

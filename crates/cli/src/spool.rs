@@ -1,10 +1,10 @@
 //! Where the bytes of a stream are until all of them are verified: a folder of its own among the temporary
 //! files, removed when the program ends.
 //!
-//! A program that is killed removes nothing. So whoever makes a spool removes those that are nobody's.
+//! A program that is killed removes nothing. So a program that makes a spool removes those without an owner.
 //!
 //! The invariant: a spool in use is locked by the program that uses it, and the system drops the lock with
-//! that program; so a spool that can be locked is nobody's.
+//! that program; so a spool that can be locked has no owner.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 /// The beginning of its name, by which others know it.
 const PREFIX: &str = "haulier-spool-";
 
-/// Another program may take a new spool for one that is nobody's, in the moment before it is locked. To meet
+/// Another program may take a new spool for one without an owner, in the moment before it is locked. To meet
 /// that moment three times takes intent.
 const ATTEMPTS: usize = 3;
 
@@ -32,7 +32,7 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// A new one among the temporary files, after those that are nobody's are removed.
+    /// A new one among the temporary files. Those without an owner are removed before.
     pub(crate) fn new() -> io::Result<Self> {
         Self::new_in(&std::env::temp_dir())
     }
@@ -46,7 +46,7 @@ impl Spool {
                 Ok(lock) if folder.path().is_dir() => {
                     return Ok(Self { folder, _lock: Some(lock) });
                 }
-                // A file system without locks: nobody can take the spool for abandoned either.
+                // A file system without locks: no program can take the spool for abandoned either.
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NOLCK) => {
                     return Ok(Self { folder, _lock: None });
                 }
@@ -63,7 +63,7 @@ impl Spool {
     }
 }
 
-/// Removes what killed programs of this user left. What cannot be removed is in nobody's way.
+/// Removes the spools of killed programs of this user. A spool that cannot be removed does no harm.
 fn remove_abandoned(base: &Path) {
     let Ok(entries) = fs::read_dir(base) else { return };
     let is_spool = |name: &std::ffi::OsStr| name.as_encoded_bytes().starts_with(PREFIX.as_bytes());

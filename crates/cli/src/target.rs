@@ -23,7 +23,7 @@ use crate::spool::Spool;
 /// How often a wait for the reader of a stream checks for Ctrl-C.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// After so long without a reader it is said that one is waited for.
+/// After this time without a reader, the program reports that it waits for one.
 const WONDER: Duration = Duration::from_millis(500);
 
 /// Where `-o` leads.
@@ -70,7 +70,7 @@ impl Target {
         }
     }
 
-    /// The place for what is wanted, of which there are so many. For several a directory is made.
+    /// The place for the wanted files, whose number is `files`. For several of them a directory is made.
     pub(crate) fn place_for(&self, taking: &Taking, files: usize) -> Result<Place, Failure> {
         let one = match self {
             Self::Stream(..) if files > 1 => "is one stream",
@@ -202,7 +202,7 @@ impl Target {
         let (from, to) = (File::open(spool.file()).map_err(failed)?, path.clone());
         let (said, steps) = mpsc::channel();
         thread::spawn(move || {
-            // After Ctrl-C nobody listens.
+            // After Ctrl-C the receiver is gone.
             let _gone = said.send(pour(from, &to, || drop(said.send(Ok(Poured::Open)))));
         });
         let (started, mut is_waiting) = (Instant::now(), true);

@@ -26,8 +26,8 @@ use crate::urgency::Urgency;
 
 /// The state of a path on which blocks are sent.
 ///
-/// It is told what becomes of each datagram, in this order: with each ack [`on_acked`](Self::on_acked) for
-/// each datagram that it names for the first time, then [`end_ack`](Self::end_ack),
+/// The caller reports the fate of each datagram, in this order: with each ack [`on_acked`](Self::on_acked)
+/// for each datagram that the ack names for the first time, then [`end_ack`](Self::end_ack),
 /// [`on_arrivals`](Self::on_arrivals), and [`on_settled`](Self::on_settled) for each datagram in the order of
 /// sending, as soon as its fate is known. A [`Pacer`](crate::Pacer) asks it when the next one may go.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub struct Controller {
     from: u64,
     urgency: Urgency,
     rtt: Duration,
-    /// The same, for those who ask with each datagram: to convert it takes divisions.
+    /// The round trip as a [`Span`], for code that needs it with each datagram: a conversion takes divisions.
     pub(crate) rtt_span: Span,
     /// How much earlier datagrams were sent that others have overtaken.
     disorder: Span,
@@ -185,7 +185,7 @@ impl Controller {
         self.loss.on_spurious(number);
     }
 
-    /// This many datagrams are given up, for nothing was heard for long.
+    /// This many datagrams are given up, because nothing was heard for long.
     pub fn on_given_up(&mut self, datagrams: usize) {
         self.loss.on_given_up(datagrams);
     }
@@ -206,7 +206,7 @@ impl Controller {
     }
 
     /// All datagrams of an ack, up to `largest`, were passed to [`on_acked`](Self::on_acked). Datagrams of
-    /// the path overtake others that were sent so much earlier.
+    /// the path overtake others that were sent up to `reordering` earlier.
     pub fn end_ack(&mut self, now: Instant, largest: Option<u64>, reordering: Duration) {
         self.heard_at = now;
         if let Some(largest) = largest {
@@ -223,8 +223,8 @@ impl Controller {
 
     /// The receiver reported when datagrams arrived: numbers, the newest first, and microseconds by its
     /// clock, which may wrap after 32 bits. Only the first [`MAX_ARRIVALS`](crate::MAX_ARRIVALS) count.
-    /// Called after the ack of these datagrams. Returns whether a rate was found that is so much higher that
-    /// what waits has waited ([`Pacer::resume`](crate::Pacer::resume)).
+    /// Called after the ack of these datagrams. Returns whether the rate found is high enough that waiting
+    /// slices may go now ([`Pacer::resume`](crate::Pacer::resume)).
     pub fn on_arrivals(
         &mut self,
         now: Instant,
@@ -271,8 +271,9 @@ impl Controller {
         has_waited
     }
 
-    /// So many datagrams are in flight, and of those so many carry a slice. Their fates are heard so much
-    /// later than a round trip takes. To be called when that has changed, before the next one is asked for.
+    /// `in_flight` datagrams are in flight, and `slices` of them carry a slice. The news of their fates takes
+    /// longer than a round trip by `later`. To be called when one of these has changed, before the next
+    /// datagram is asked for.
     pub fn set_in_flight(&mut self, in_flight: u32, slices: u32, later: Span) {
         self.pacing.set_in_flight((in_flight, slices), self.rtt_span, later);
     }
@@ -294,7 +295,7 @@ impl Controller {
         Span::from(now) + self.bottleneck.rate().map_or(Span::ZERO, |rate| queue + in_flight / rate)
     }
 
-    /// Whether what was heard since this was last asked came later in the mean than at best, by more than an
+    /// Whether the reports since the last call came later on average than the earliest ever, by more than an
     /// ack may wait and one datagram follow another: the way back has a queue.
     pub fn poll_queued_back(&mut self) -> bool {
         let apart = self.bottleneck.rate().map_or(Span::ZERO, |rate| self.packet / rate);
@@ -312,7 +313,7 @@ impl Controller {
         self.rtt
     }
 
-    /// The same as a [`Span`].
+    /// The smoothed round trip as a [`Span`]; 333 ms before it was set.
     #[inline]
     #[must_use]
     pub const fn rtt_span(&self) -> Span {
@@ -346,7 +347,7 @@ impl Controller {
         self.packet
     }
 
-    /// What is lost on it.
+    /// The loss estimate of the path.
     #[inline]
     #[must_use]
     pub const fn loss(&self) -> &LossEstimate {
@@ -367,7 +368,7 @@ impl Controller {
         self.pacing.rate()
     }
 
-    /// The same, also one that is only guessed.
+    /// The rate at which slices go by the law, also one that is only guessed.
     #[must_use]
     pub fn asks(&self) -> Rate {
         self.pacing.asks()

@@ -132,7 +132,7 @@ impl Span {
         Self(secs as f64 * 1e6)
     }
 
-    /// The same as a duration, which is not negative.
+    /// The span as a duration, which is not negative.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     pub const fn duration(self) -> Duration {
         Duration::from_nanos((self.0 * 1000.0) as u64)

@@ -111,7 +111,7 @@ impl Batch {
         self.iter_marked().map(|(path, _, datagram)| (path, datagram))
     }
 
-    /// The same, each with the ECN field that it is to be sent with: for a transport that can set it.
+    /// The datagrams, in order, each with the ECN field to send it with: for a transport that can set it.
     pub fn iter_marked(&self) -> impl Iterator<Item = (FourTuple, Ecn, &[u8])> {
         let mut start = 0;
         self.datagrams.iter().map(move |entry| {
@@ -193,7 +193,7 @@ pub struct Run<'a> {
     pub bytes: &'a [u8],
     /// The length of each but the last, which may be shorter.
     pub segment_bytes: usize,
-    /// How many they are, 1 or more.
+    /// The number of datagrams, 1 or more.
     pub datagrams: usize,
 }
 

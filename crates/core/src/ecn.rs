@@ -3,7 +3,7 @@
 /// The ECN field of a datagram's IP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Ecn {
-    /// Not ECN-capable; or the transport does not tell.
+    /// Not ECN-capable; or the transport does not report it.
     #[default]
     NotEct,
     /// ECN-capable, for which a mark is as rare as a drop would be.

@@ -1,5 +1,5 @@
-//! What both wires of haulier need: time, datagrams on their way out, and the interface between a protocol
-//! and whatever drives it; numbers that wrap, chunks in slices, and packets in fragments.
+//! The parts that both wires of haulier need: time, datagrams on their way out, and the interface between a
+//! protocol and its driver; numbers that wrap, chunks in slices, and packets in fragments.
 //!
 //! A protocol is a [`Machine`]: time and datagrams go in; datagrams, and the time of its next deadline,
 //! come out. It has no clock, socket, thread or randomness of its own. A runner drives it over real

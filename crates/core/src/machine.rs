@@ -18,8 +18,8 @@ pub trait Machine {
     /// cannot use is counted.
     fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]);
 
-    /// The same, from a transport that knows the ECN field of the IP header. One that does not calls
-    /// [`handle_datagram`](Self::handle_datagram).
+    /// A datagram arrived, from a transport that knows the ECN field of the IP header. A transport that does
+    /// not know it calls [`handle_datagram`](Self::handle_datagram).
     fn handle_marked_datagram(
         &mut self,
         now: Instant,
@@ -31,8 +31,8 @@ pub trait Machine {
         self.handle_datagram(now, path, datagram);
     }
 
-    /// The same of several that arrived together, end to end: each has `bytes` bytes but the last, which may
-    /// be shorter. A transport that receives them joined (GRO) asks once for all of them.
+    /// Several datagrams arrived together, end to end: each has `bytes` bytes except the last, which may be
+    /// shorter. A transport that receives them joined (GRO) asks once for all of them.
     #[doc(hidden)]
     fn handle_joined_datagrams(
         &mut self,
@@ -77,8 +77,8 @@ pub trait Machine {
         let _unused = fresh;
     }
 
-    /// Replaces the contents of `datagram` with the next datagram and returns where it goes; `None` when
-    /// there is none now. For tests, and for transports that take one at a time; a batch costs less.
+    /// Replaces the contents of `datagram` with the next datagram and returns where it goes; `None` when no
+    /// datagram is ready. For tests, and for transports that take one at a time; a batch costs less.
     fn poll_datagram(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<FourTuple> {
         let mut batch = Batch::new(1);
         self.poll_transmit(now, &mut batch);

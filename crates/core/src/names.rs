@@ -1,9 +1,9 @@
-//! Names of files that another end chose: which of them may be stored as they are, and what the others
-//! become.
+//! Names of files that another end chose: which of them may be stored unchanged, and how the others are
+//! changed.
 //!
 //! The invariant: what [`plain_name`] returns is one component of a path on every system, and it returns
-//! the same again when it is asked for that. All that takes names from the wire asks here, so that no two
-//! rules differ.
+//! the same again when it is asked for that. All code that takes names from the wire asks here, so that no
+//! two rules differ.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -18,10 +18,10 @@ const SEPARATORS: &str = "/\\:*?\"<>|";
 const DEVICES: [&str; 8] = ["CON", "PRN", "AUX", "NUL", "COM", "LPT", "CONIN$", "CONOUT$"];
 
 /// The name under which a file may be stored in a directory, if another end has named it: one component
-/// that is no hidden file, no option of a command, no device, and that shows as what it is. A name that
-/// is none of these is returned as it is; of another the offending characters become `_`. `None` if that
-/// would be another name altogether: for a path, for control characters, and for none or more than 255
-/// bytes.
+/// that is no hidden file, no option of a command, no device, and that shows as what it is. Such a name is
+/// returned unchanged; in any other name the offending characters become `_`. `None` if that would be
+/// another name altogether: for a path, for control characters, for an empty name, and for a name of more
+/// than 255 bytes.
 ///
 /// ```
 /// use haulier_core::names::plain_name;

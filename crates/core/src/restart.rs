@@ -21,9 +21,9 @@ const MAX_STEP: i64 = PACKET_WINDOW as i64;
 /// before the restart, far ahead of the new numbers, would block detection until they have passed it.
 const MAX_COPY_DELAY: Duration = Duration::from_secs(1);
 
-/// Detects a restart of the peer from the packets that are not newer than everything used so far: too old,
-/// duplicates, and packets that fill a gap. A restarted peer sends only such packets, each newer than the
-/// one before it: a streak. Reordering, copies and replay are mixed with newer packets, or do not increase
+/// Detects a restart of the peer from the packets that are not newer than every packet used before: too old,
+/// duplicates, and packets that fill a gap. A restarted peer sends only such packets, each newer than the one
+/// before it: a streak. Reordering, copies and replay are mixed with newer packets, or do not increase
 /// (STANDARD A-5.4h; RFC 3550, A.1, has a similar test).
 ///
 /// A packet that fills a gap does not disprove a restart. If it did, a restarted peer whose numbers fall
@@ -172,7 +172,7 @@ mod tests {
     fn four_packets_prove_no_restart() {
         let mut watch = RestartWatch::default();
         assert!(!(0..3).any(|i| too_old(&mut watch, u64::from(i) * 10_000, i)));
-        // Nor do copies of the last of them.
+        // Copies of the last of them prove no restart either.
         assert!(!(3..100).any(|i| too_old(&mut watch, i * 10_000, 2)));
     }
 

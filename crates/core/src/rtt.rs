@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-/// The four values of RFC 9002: `latest_rtt`, `min_rtt`, `smoothed_rtt`, `rttvar`. All are `None` before
-/// the first sample.
+/// The four values of RFC 9002: `latest_rtt`, `min_rtt`, `smoothed_rtt`, `rttvar`. Before the first sample
+/// each has the value `None`.
 ///
 /// ```
 /// # use core::time::Duration;
@@ -69,7 +69,7 @@ impl RttEstimator {
         self.values.map(|values| values.latest_rtt)
     }
 
-    /// The smallest sample so far.
+    /// The smallest sample.
     #[must_use]
     pub fn min_rtt(&self) -> Option<Duration> {
         self.values.map(|values| values.min_rtt)

@@ -467,7 +467,7 @@ static HNetPeer *peer_of(HNetHost *host, uint64_t connection) {
     return NULL;
 }
 
-/* One event of the server: 1 for the game, 0 for nothing to it, -1 if there is none. */
+/* Takes one event of the server: 1 if the game gets one, 0 if not, -1 without an event. */
 static int take_from_server(HNetHost *host, HNetEvent *to, uint32_t max_ms) {
     haulier_event event;
     HNetPeer *peer;

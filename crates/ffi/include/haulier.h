@@ -37,7 +37,7 @@
 // another header would not work any more; the shared library has it in its name (libhaulier.so.1).
 #define HAULIER_ABI_VERSION 1
 
-// Bytes of a chunk, except of the last one of a block, which has what is left.
+// Bytes of each chunk of a block except the last, which has the remaining ones.
 #define HAULIER_CHUNK_BYTES 262144
 
 // For haulier_client_send_block_with(): the urgency of the connection's settings.
@@ -46,8 +46,8 @@
 // Enough bytes for each text that the library writes: addresses, tickets, tokens, warnings.
 #define HAULIER_TEXT_BYTES 2048
 
-// What a call came to. 0 is success, 1 is no error either, and what is below 0 is one: haulier_last_error()
-// has the sentence for it. Later versions may add errors at the end.
+// The result of a call. 0 is success, 1 is no error either, and a number below 0 is an error:
+// haulier_last_error() has the sentence for it. Later versions may add errors at the end.
 enum haulier_result
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
@@ -67,7 +67,7 @@ enum haulier_result
   HAULIER_ERROR_NO_ANSWER = -4,
   // The server refused the request; the code of the event says why (haulier_refusal).
   HAULIER_ERROR_REFUSED = -5,
-  // An open connection fell silent, or something was not done in its time. Try again.
+  // An open connection fell silent, or a call did not finish in its time. Try again.
   HAULIER_ERROR_TIMEOUT = -6,
   // This end or the peer closed the connection; the code of the event says why (haulier_close_code). It is
   // so also where nothing went wrong (HAULIER_CLOSE_DONE).
@@ -98,7 +98,7 @@ enum haulier_event_kind
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-  // No event: what a function writes that has none. The other fields mean nothing then.
+  // No event: written by a function that has no event. The other fields mean nothing then.
   HAULIER_EVENT_NONE = 0,
   // At a server: a client with valid credentials asks to join. It may be sent to at once. To turn it away,
   // close the connection. Fields: data (its request), has_token and the fields of the token.
@@ -144,8 +144,8 @@ enum haulier_event_kind
   // The client's address has changed, and the new one is validated.
   HAULIER_EVENT_ADDRESS_CHANGED = 20,
   // Chunks of blocks that were made with haulier_block_from_values() are wanted: call
-  // haulier_client_want_chunk() or haulier_server_want_chunk() until it returns HAULIER_NOTHING. It comes
-  // once, and again after that.
+  // haulier_client_want_chunk() or haulier_server_want_chunk() until it returns HAULIER_NOTHING. The event
+  // comes once, and again only after that.
   HAULIER_EVENT_CHUNKS_WANTED = 21,
 };
 #ifndef __cplusplus
@@ -162,7 +162,7 @@ enum haulier_state
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-  // There is none yet, or it is not known any more.
+  // There is no connection yet, or it is not known any more.
   HAULIER_STATE_NONE = 0,
   // At a server: it has answered, and the client's address is not validated yet.
   HAULIER_STATE_RESPONDING = 1,
@@ -170,7 +170,7 @@ enum haulier_state
   HAULIER_STATE_CONFIRMING = 2,
   // Both ends have received data from each other.
   HAULIER_STATE_CONNECTED = 3,
-  // It has ended, and that is being sent.
+  // It has ended, and the close is being sent.
   HAULIER_STATE_CLOSING = 4,
   // It has ended, and nothing is sent any more.
   HAULIER_STATE_CLOSED = 5,
@@ -208,7 +208,7 @@ enum haulier_close_code
   HAULIER_CLOSE_RESOURCES = 7,
   // Nothing was received for the idle timeout.
   HAULIER_CLOSE_TIMED_OUT = 8,
-  // So many datagrams were forged that a further one might pass.
+  // The number of forged datagrams has reached the limit: a further one might pass.
   HAULIER_CLOSE_AEAD_LIMIT = 9,
   // The peer sent more of blocks than it may.
   HAULIER_CLOSE_CREDIT = 10,
@@ -234,7 +234,7 @@ enum haulier_delivery
   // Each chunk of 256 KiB when it is verified, in any order: HAULIER_EVENT_CHUNK, and at last
   // HAULIER_EVENT_BLOCK_COMPLETE. The memory is a window, however large the block.
   HAULIER_DELIVERY_CHUNKS = 1,
-  // The same, the chunks of each block in their order.
+  // As HAULIER_DELIVERY_CHUNKS, with the chunks of each block in their order.
   HAULIER_DELIVERY_IN_ORDER = 2,
 };
 #ifndef __cplusplus
@@ -245,7 +245,7 @@ typedef int32_t haulier_delivery;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// Who drives a client or a server.
+// What drives a client or a server.
 enum haulier_drive
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
@@ -304,7 +304,8 @@ enum haulier_refusal
   HAULIER_REFUSAL_TOKEN_USED = 6,
   // The token is for another server.
   HAULIER_REFUSAL_WRONG_SERVER = 7,
-  // Somebody in between has talked the client down.
+  // The client offered a version that the server prefers to that of the request: it was downgraded on the
+  // way.
   HAULIER_REFUSAL_DOWNGRADE = 8,
   // The program rejected the request.
   HAULIER_REFUSAL_NOT_ACCEPTED = 9,
@@ -346,7 +347,7 @@ enum haulier_urgency
  {
   // They fill the link, with some milliseconds of delay: for a join, during a load screen.
   HAULIER_URGENCY_LOAD_SCREEN = 0,
-  // They give way to the game's own packets: for blocks that are sent during play.
+  // They yield to the game's own packets: for blocks that are sent during play.
   HAULIER_URGENCY_DURING_PLAY = 1,
 };
 #ifndef __cplusplus
@@ -388,10 +389,10 @@ typedef struct haulier_token_claims {
   uint64_t issued_unix_s;
   // When it expires, in seconds since 1970: from that second on it is refused.
   uint64_t expiry_unix_s;
-  // The program's name for the player; the server is told it. 0, the default: no name.
+  // The program's name for the player, which the server reads in the token. 0, the default: no name.
   uint64_t client_id;
   // The addresses of the servers that accept it, as text, up to 8. None, the default: every server with
-  // the key, and the client has to be told its address (haulier_client_settings, servers).
+  // the key, and the client needs an address from elsewhere (haulier_client_settings, servers).
   const char *const *servers;
   // How many servers there are.
   size_t server_count;
@@ -424,12 +425,12 @@ typedef struct haulier_token_key {
 typedef struct haulier_connection_settings {
   // sizeof(haulier_connection_settings); set by haulier_connection_settings_init().
   size_t struct_size;
-  // The highest rate of what this end sends of blocks, in bit/s. Default UINT64_MAX, no limit: the sender
+  // The highest rate at which this end sends blocks, in bit/s. Default UINT64_MAX, no limit: the sender
   // finds out what the link has. At least 4000.
   uint64_t max_rate_bps;
   // The lowest rate of blocks, in bit/s, whatever the delay and loss. Default 200000; at most 10000000.
   uint64_t min_rate_bps;
-  // The largest block that is accepted, in bytes. Default 64 MiB; 0: none are.
+  // The largest block that is accepted, in bytes. Default 64 MiB; 0: no blocks are accepted.
   uint64_t max_block_bytes;
   // Bytes of received blocks that may wait to be read. Default 64 MiB; beyond it the peer waits.
   uint64_t max_unread_block_bytes;
@@ -439,7 +440,7 @@ typedef struct haulier_connection_settings {
   uint64_t max_queued_packet_bytes;
   // Bytes of received messages that a channel may hold unread. Default 131072, which is the least.
   uint64_t max_channel_bytes;
-  // A block that takes longer than 60 s and its size at this rate, in bit/s, closes the connection.
+  // A block that takes more than 60 s longer than its size at this rate, in bit/s, closes the connection.
   // Default 16000; 0: no limit.
   uint64_t min_block_rate_bps;
   // Bytes of messages that may wait to be sent or acknowledged on each channel. Default 256 KiB.
@@ -455,7 +456,7 @@ typedef struct haulier_connection_settings {
   uint32_t idle_timeout_ms;
   // How long a handshake may take, in ms. Default 10000; not 0.
   uint32_t handshake_timeout_ms;
-  // A block that makes no progress for so long closes the connection, in ms. Default 15000.
+  // A block that makes no progress for this time closes the connection, in ms. Default 15000.
   uint32_t no_progress_timeout_ms;
   // A haulier_urgency: how much of the link blocks may take. Default HAULIER_URGENCY_LOAD_SCREEN.
   uint32_t urgency;
@@ -481,7 +482,7 @@ typedef struct haulier_client_settings {
   // The settings of the connection. Null, the default: its defaults.
   const struct haulier_connection_settings *connection;
   // The path of a file that is written with what the connection does, datagram by datagram, as qlog, the
-  // format of QUIC's tools; what is there is replaced. It has no secrets. Null, the default: none.
+  // format of QUIC's tools; an existing file is replaced. It has no secrets. Null, the default: no file.
   const char *qlog_path;
   // The path of a file to which the keys of the connection are appended, for `haulier inspect` and
   // Wireshark: whoever has it can read all of the connection. Null, the default: none.
@@ -518,7 +519,7 @@ typedef struct haulier_server_settings {
   // The settings of its connections. Null, the default: their defaults.
   const struct haulier_connection_settings *connection;
   // The path of a file that is written with what all connections do, datagram by datagram, as qlog, the
-  // format of QUIC's tools; what is there is replaced. It has no secrets. Null, the default: none.
+  // format of QUIC's tools; an existing file is replaced. It has no secrets. Null, the default: no file.
   const char *qlog_path;
   // The path of a file to which the keys of all connections are appended, for `haulier inspect` and
   // Wireshark: whoever has it can read all of them. Null, the default: none.
@@ -530,7 +531,7 @@ typedef struct haulier_server_settings {
   uint64_t max_memory_bytes;
   // Connections, handshakes among them. Default 0: one for each 64 KiB of max_memory_bytes.
   uint32_t max_connections;
-  // Clients who wait in line while all seats are taken. Default 16384.
+  // Clients that wait in line while all seats are taken. Default 16384.
   uint32_t max_in_line;
   // Connections from one source prefix, such as a house. Default 256.
   uint32_t max_connections_per_prefix;
@@ -575,11 +576,11 @@ typedef struct haulier_event {
   haulier_result result;
   // At a server: which connection. Never 0, and never used for another one.
   uint64_t connection;
-  // The bytes that the event brought. Null if there are none.
+  // The bytes that the event brought. Null if it has no bytes.
   const uint8_t *data;
-  // How many.
+  // The number of these bytes.
   size_t data_bytes;
-  // A sentence for a person, which ends with a 0; null but for HAULIER_EVENT_CLOSED.
+  // A sentence for a person, which ends with a 0; null except for HAULIER_EVENT_CLOSED.
   const char *text;
   // The tag that the sender gave the block.
   uint64_t tag;
@@ -603,15 +604,15 @@ typedef struct haulier_event {
   uint64_t max_rate_bps;
   // The lowest rate that its token names, in bit/s; 0: not set.
   uint64_t min_rate_bps;
-  // The matchmaker's data in its token. Null if there are none.
+  // The matchmaker's data in its token. Null if the token has no data.
   const uint8_t *user_data;
-  // How many bytes.
+  // The number of these bytes.
   size_t user_data_bytes;
   // Which block of the peer's it is: for haulier_client_decline_block().
   uint32_t block;
   // Which block of this end it is, as haulier_client_send_block() gave it.
   uint32_t handle;
-  // Why, as a number: a haulier_close_code, a haulier_refusal, or the peer's code for a block.
+  // The reason, as a number: a haulier_close_code, a haulier_refusal, or the peer's code for a block.
   uint32_t code;
   // The place in line: 1 is the next. 0: even the line is full.
   uint32_t place;
@@ -633,7 +634,7 @@ typedef struct haulier_wanted_chunk {
   uint64_t tag;
   // Where it begins in the block, in bytes.
   uint64_t offset_bytes;
-  // How many bytes it has.
+  // The length of the chunk, in bytes.
   size_t length_bytes;
   // Its block, as haulier_client_send_block() gave it.
   uint32_t handle;
@@ -703,7 +704,7 @@ typedef struct haulier_server_counters {
   uint64_t connections;
   // Handshakes in progress.
   uint64_t handshakes;
-  // Clients who wait in line for a seat, now.
+  // Clients that wait in line for a seat, now.
   uint64_t in_line;
   // Bytes that clients make it hold now.
   uint64_t memory_bytes;
@@ -760,8 +761,8 @@ haulier_result haulier_secret_random(struct haulier_secret *secret);
 // Overwrites a secret with zeros, which no compiler leaves out. Null is allowed.
 void haulier_secret_wipe(struct haulier_secret *secret);
 
-// Writes the public key of an identity, 32 bytes: what clients compare the server with. Tickets have it by
-// themselves; a token, or a client that connects by address, is given it.
+// Writes the public key of an identity, 32 bytes, against which clients check the server. Tickets contain
+// it; a program puts it into a token, and gives it to a client that connects by address.
 //
 // identity: the private key, 32 random bytes.
 haulier_result haulier_identity_public(const struct haulier_secret *identity,
@@ -824,7 +825,7 @@ haulier_result haulier_block_new(uint64_t tag,
 //
 // buffer: where the new one goes. It is freed with haulier_buffer_free(), or becomes a block.
 //
-// Returns HAULIER_ERROR_IO if there is not so much memory.
+// Returns HAULIER_ERROR_IO if the system does not have this memory.
 haulier_result haulier_buffer_new(size_t data_bytes,
                                   struct haulier_buffer **buffer);
 
@@ -843,7 +844,7 @@ haulier_result haulier_block_from_buffer(uint64_t tag,
                                          struct haulier_buffer **buffer,
                                          struct haulier_block **block);
 
-// Frees a block. What is being sent of it goes on. Null is allowed.
+// Frees a block. Sending it goes on. Null is allowed.
 void haulier_block_free(struct haulier_block *block);
 
 // Returns the length of a block in bytes; 0 for null.
@@ -860,7 +861,8 @@ haulier_result haulier_block_digest(const struct haulier_block *block,
 // block_bytes: the length of the whole block. index: which chunk of it this is, from 0. chunk: its
 // HAULIER_CHUNK_BYTES, or fewer of the last one. value: 32 bytes.
 //
-// Returns HAULIER_ERROR_USAGE if the chunk with this index of such a block has not so many bytes.
+// Returns HAULIER_ERROR_USAGE if the chunk with this index of such a block has another length, or does not
+// exist.
 haulier_result haulier_chunk_value(uint64_t block_bytes,
                                    uint32_t index,
                                    const void *chunk,
@@ -911,11 +913,11 @@ haulier_result haulier_client_connect(const char *ticket,
 
 // Starts to connect to an address, without a ticket, and returns as haulier_client_connect() does.
 //
-// address: "192.0.2.7:4016", "[2001:db8::7]:4016" or "example.org:4016"; for a name the system is asked,
-// which may take seconds, and all its addresses are tried. protocol_id: the program's number, which both
-// ends have. secret: the server's; null for a server that is open, without encryption. identity: the public
-// key that the server must prove to have, 32 bytes, with a secret only; null for none. settings, client: as
-// for haulier_client_connect().
+// address: "192.0.2.7:4016", "[2001:db8::7]:4016" or "example.org:4016"; the system resolves a name, which
+// may take seconds, and all its addresses are tried. protocol_id: the program's number, which both ends
+// have. secret: the server's; null for a server that is open, without encryption. identity: the public key
+// that the server must prove to have, 32 bytes, with a secret only; null for none. settings, client: as for
+// haulier_client_connect().
 //
 // Returns what haulier_client_connect() does, and HAULIER_ERROR_IO for a name that is not known.
 haulier_result haulier_client_connect_to(const char *address,
@@ -940,7 +942,7 @@ void haulier_client_free(struct haulier_client *client);
 //
 // event: what was in it is overwritten, not freed.
 //
-// Returns HAULIER_OK with an event, HAULIER_NOTHING if there is none now, and an error once the network
+// Returns HAULIER_OK with an event, HAULIER_NOTHING if no event is ready, and an error once the network
 // thread has ended and all events are taken.
 haulier_result haulier_client_poll(const struct haulier_client *client,
                                    struct haulier_event *event);
@@ -957,7 +959,7 @@ haulier_result haulier_client_wait(const struct haulier_client *client,
 // the program, whose results its network loop takes up. It does not wait for the network.
 haulier_result haulier_client_wake(const struct haulier_client *client);
 
-// Closes the connection. Nothing is received after that, but for HAULIER_EVENT_CLOSED.
+// Closes the connection. Nothing is received after that, except HAULIER_EVENT_CLOSED.
 //
 // code: HAULIER_CLOSE_DONE, or one of the program's own, from HAULIER_CLOSE_APPLICATION on. reason: up to
 // 255 bytes of text for the server; null for none.
@@ -965,19 +967,20 @@ haulier_result haulier_client_close(const struct haulier_client *client,
                                     uint32_t code,
                                     const char *reason);
 
-// Whether the connection is closed, and that was sent: there will be no more events. True for null.
+// Whether the connection is closed, and the peer was sent the close: there will be no more events. True for
+// null.
 bool haulier_client_is_closed(const struct haulier_client *client);
 
 // Closes gracefully: waits until all blocks and messages that were sent are acknowledged, closes with
 // HAULIER_CLOSE_DONE, and waits until that is sent, all within max_ms milliseconds. Events in that time are
 // dropped. The client is still to be freed.
 //
-// Returns HAULIER_ERROR_TIMEOUT if not all was acknowledged in time; it is closed all the same.
+// Returns HAULIER_ERROR_TIMEOUT if not all was acknowledged in time; it is closed nevertheless.
 haulier_result haulier_client_finish(const struct haulier_client *client,
                                      uint32_t max_ms);
 
-// Moves to a new socket, and the connection goes on: call it when the network has changed, for example from
-// Wi-Fi to mobile. No effect before there is a connection.
+// Moves the connection to a new socket, where it goes on: call it when the network has changed, for example
+// from Wi-Fi to mobile. No effect before there is a connection.
 //
 // Returns HAULIER_ERROR_IO if the system gives no socket; the old one is kept then.
 haulier_result haulier_client_rebind(const struct haulier_client *client);
@@ -1008,23 +1011,23 @@ haulier_result haulier_client_send_block_with(const struct haulier_client *clien
                                               uint32_t *handle);
 
 // Takes the next chunk that is wanted of a block that was made with haulier_block_from_values(): each is
-// wanted once, and a few ahead of what is being sent. Any thread may ask, read and provide: the network
-// waits for none.
+// wanted once, and a few ahead of the chunk that is being sent. Any thread may ask, read and provide: the
+// network does not wait for it.
 //
 // chunk: where it goes.
 //
-// Returns HAULIER_NOTHING if no more are wanted now: HAULIER_EVENT_CHUNKS_WANTED says when there are again.
+// Returns HAULIER_NOTHING if no more are wanted now: HAULIER_EVENT_CHUNKS_WANTED says when more are wanted.
 haulier_result haulier_client_want_chunk(const struct haulier_client *client,
                                          struct haulier_wanted_chunk *chunk);
 
-// Provides a chunk that was wanted, in any order and at any time. The program answers for its bytes: for
-// others the server closes the connection (haulier_block_is_chunk()). A program that cannot provide one
+// Provides a chunk that was wanted, in any order and at any time. The program must provide the right bytes:
+// with others the server closes the connection (haulier_block_is_chunk()). A program that cannot provide one
 // gives the block up, with haulier_client_cancel_block().
 //
 // handle, index: of the wanted chunk. data: copied; as many bytes as were wanted.
 //
-// Returns HAULIER_NOTHING if nobody needs it any more: the server has the block, or declined it, or the
-// connection is gone. HAULIER_ERROR_USAGE for a chunk that was not wanted, or was provided before, or has
+// Returns HAULIER_NOTHING if the chunk is not needed any more: the server has the block, or declined it, or
+// the connection is gone. HAULIER_ERROR_USAGE for a chunk that was not wanted, was provided before, or has
 // another length.
 haulier_result haulier_client_provide_chunk(const struct haulier_client *client,
                                             uint32_t handle,
@@ -1032,7 +1035,7 @@ haulier_result haulier_client_provide_chunk(const struct haulier_client *client,
                                             const void *data,
                                             size_t data_bytes);
 
-// Gives a block up. The server is told the code, the program's own. There is no event.
+// Gives a block up. The server receives the code, which is the program's own. There is no event.
 //
 // Returns HAULIER_NOTHING if it was not on its way.
 haulier_result haulier_client_cancel_block(const struct haulier_client *client,
@@ -1049,8 +1052,8 @@ haulier_result haulier_client_pause_block(const struct haulier_client *client, u
 // Returns HAULIER_NOTHING if it is not on its way.
 haulier_result haulier_client_resume_block(const struct haulier_client *client, uint32_t handle);
 
-// Says which bytes of a block go first, as far as chunks may be open (256 MiB), and then the others. It can
-// be changed at any time.
+// Sets which bytes of a block are sent first, as far as chunks may be open (256 MiB); the others follow. It
+// can be changed at any time.
 //
 // begin_bytes, end_bytes: the first byte, and the one after the last; the usual order if they are equal.
 //
@@ -1067,7 +1070,7 @@ haulier_result haulier_client_set_block_priority(const struct haulier_client *cl
                                                  uint32_t handle,
                                                  uint32_t priority);
 
-// Does not want the rest of a block that the server announced, and tells it the code, the program's own.
+// Declines the rest of a block that the server announced, and sends it the code, which is the program's own.
 //
 // block: from HAULIER_EVENT_BLOCK_ANNOUNCED.
 //
@@ -1076,7 +1079,7 @@ haulier_result haulier_client_decline_block(const struct haulier_client *client,
                                             uint32_t block,
                                             uint32_t code);
 
-// The program has a block already, for example on its disk: when the server announces it,
+// Says that the program has a block already, for example on its disk: when the server announces it,
 // HAULIER_EVENT_BLOCK_HERE takes the place of HAULIER_EVENT_BLOCK, and its bytes are not sent.
 //
 // digest: the BLAKE3 of the block, 32 bytes.
@@ -1085,8 +1088,8 @@ haulier_result haulier_client_decline_block(const struct haulier_client *client,
 haulier_result haulier_client_have_block(const struct haulier_client *client,
                                          const uint8_t *digest);
 
-// The program has some chunks of a block already, verified: only the others are sent and handed out. With
-// HAULIER_DELIVERY_CHUNKS and HAULIER_DELIVERY_IN_ORDER.
+// Says that the program has some chunks of a block already, verified: only the others are sent and handed
+// out. With HAULIER_DELIVERY_CHUNKS and HAULIER_DELIVERY_IN_ORDER.
 //
 // digest: the BLAKE3 of the block, 32 bytes. map: bit i, the lowest of each byte first, is the chunk from
 // byte i * 262144 on; copied.
@@ -1113,13 +1116,13 @@ haulier_result haulier_client_stats(const struct haulier_client *client,
 
 // Writes the progress of the block that is being sent.
 //
-// Returns HAULIER_NOTHING if there is none.
+// Returns HAULIER_NOTHING if no block is being sent.
 haulier_result haulier_client_sending(const struct haulier_client *client,
                                       struct haulier_progress *progress);
 
 // Writes the progress of the block that is being received.
 //
-// Returns HAULIER_NOTHING if there is none.
+// Returns HAULIER_NOTHING if no block is being received.
 haulier_result haulier_client_receiving(const struct haulier_client *client,
                                         struct haulier_progress *progress);
 
@@ -1137,7 +1140,7 @@ haulier_result haulier_client_local_address(const struct haulier_client *client,
 // Writes a warning for the user if the system gives the socket too little buffer memory, with what to do.
 // HAULIER_TEXT_BYTES are always enough.
 //
-// Returns HAULIER_NOTHING if there is none.
+// Returns HAULIER_NOTHING if there is no warning.
 haulier_result haulier_client_buffer_warning(const struct haulier_client *client,
                                              char *text,
                                              size_t text_bytes);
@@ -1165,8 +1168,8 @@ haulier_result haulier_client_send_message(const struct haulier_client *client,
                                            const void *data,
                                            size_t data_bytes);
 
-// Sends a message of up to 64 KiB on a channel: it arrives, once. What is missing on one channel delays no
-// other.
+// Sends a message of up to 64 KiB on a channel: it arrives, once. A message that is missing on one channel
+// delays no other channel.
 //
 // channel: 0 to 255, and less than the server's max_channels. order: a haulier_order. data: copied; may be
 // null if data_bytes is 0. number: where its number on the channel goes, for HAULIER_EVENT_MESSAGE_ACKED;
@@ -1181,9 +1184,9 @@ haulier_result haulier_client_send_message_on(const struct haulier_client *clien
                                               size_t data_bytes,
                                               uint64_t *number);
 
-// Says what goes first of what this client sends. Of those that have something to send the highest priority
-// does; within a priority each has its weight's share of the bytes. No effect before
-// HAULIER_EVENT_CONNECTED.
+// Sets the priority and the weight of a source of this client's data. Of the sources that have data to send,
+// the one with the highest priority goes first; within a priority each has its weight's share of the bytes.
+// No effect before HAULIER_EVENT_CONNECTED.
 //
 // source: a haulier_source. channel: which channel, with HAULIER_SOURCE_CHANNEL. priority: 0 to 255.
 // weight: 1 to 65535.
@@ -1193,7 +1196,7 @@ haulier_result haulier_client_set_lane(const struct haulier_client *client,
                                        uint32_t priority,
                                        uint32_t weight);
 
-// Limits the rate of what this client sends of blocks, in bit/s; less than 4000 counts as 4000.
+// Limits the rate of the blocks that this client sends, in bit/s; less than 4000 counts as 4000.
 haulier_result haulier_client_set_max_rate_bps(const struct haulier_client *client,
                                                uint64_t max_rate_bps);
 
@@ -1214,27 +1217,29 @@ haulier_result haulier_server_bind(const char *address,
                                    const struct haulier_server_settings *settings,
                                    struct haulier_server **server);
 
-// Gives the same server once more, with the events of one of its workers only (haulier_server_settings,
-// workers): for a program that has a thread for each. All else is as with the first, for all connections.
-// Each event goes to one of them, so a program polls either these or the server itself.
+// Makes another handle of the server, with the events of only one of its workers (haulier_server_settings,
+// workers): for a program that has a thread for each worker. All other functions work on all connections, as
+// with the first handle. Each event goes to one handle, so a program polls either these or the server
+// itself.
 //
 // number: which worker, from 0. worker: where the new one goes, to be freed with haulier_server_free(), in
 // any order with the server; null is written there if the call does not return HAULIER_OK.
 //
-// Returns HAULIER_NOTHING if there are not so many: some systems have one, whatever the settings say.
+// Returns HAULIER_NOTHING if there is no worker with this number: some systems have one, whatever the
+// settings say.
 haulier_result haulier_server_worker(const struct haulier_server *server,
                                      uint32_t number,
                                      struct haulier_server **worker);
 
 // Frees a server. All connections that are left are closed with HAULIER_CLOSE_SHUTTING_DOWN:
-// haulier_server_finish() waits until that is sent. With haulier_server_worker() that is when the last one
-// is freed. No other thread may use it any more. Its events stay valid. Null is allowed.
+// haulier_server_finish() waits until that is sent. With haulier_server_worker() the server ends when the
+// last handle is freed. No other thread may use it any more. Its events stay valid. Null is allowed.
 void haulier_server_free(struct haulier_server *server);
 
 // Takes the next event of any client, without waiting. Call it once a frame, until it returns something else
 // than HAULIER_OK. event: what was in it is overwritten, not freed; free each event.
 //
-// Returns HAULIER_OK with an event, HAULIER_NOTHING if there is none now, and an error once the network
+// Returns HAULIER_OK with an event, HAULIER_NOTHING if no event is ready, and an error once the network
 // thread has ended and all events are taken.
 haulier_result haulier_server_poll(const struct haulier_server *server,
                                    struct haulier_event *event);
@@ -1266,8 +1271,8 @@ haulier_result haulier_server_ticket(const struct haulier_server *server,
                                      char *text,
                                      size_t text_bytes);
 
-// Closes a connection. To turn a client away, close it at HAULIER_EVENT_CONNECTING: it is told both, the
-// code and the reason.
+// Closes a connection. To turn a client away, close it at HAULIER_EVENT_CONNECTING: it receives both,
+// the code and the reason.
 //
 // code: HAULIER_CLOSE_DONE, HAULIER_CLOSE_NOT_ACCEPTED, or one of the program's own, from
 // HAULIER_CLOSE_APPLICATION on. reason: up to 255 bytes of text for the client; null for none.
@@ -1318,24 +1323,24 @@ haulier_result haulier_server_send_block_with(const struct haulier_server *serve
                                               uint32_t *handle);
 
 // Takes the next chunk that is wanted of a block that was made with haulier_block_from_values(): each is
-// wanted once, and a few ahead of what is being sent. Any thread may ask, read and provide: the network
-// waits for none.
+// wanted once, and a few ahead of the chunk that is being sent. Any thread may ask, read and provide: the
+// network does not wait for it.
 //
 // chunk: where it goes.
 //
-// Returns HAULIER_NOTHING if no more are wanted now: HAULIER_EVENT_CHUNKS_WANTED says when there are again.
+// Returns HAULIER_NOTHING if no more are wanted now: HAULIER_EVENT_CHUNKS_WANTED says when more are wanted.
 haulier_result haulier_server_want_chunk(const struct haulier_server *server,
                                          uint64_t connection,
                                          struct haulier_wanted_chunk *chunk);
 
-// Provides a chunk that was wanted, in any order and at any time. The program answers for its bytes: for
-// others the client closes the connection (haulier_block_is_chunk()). A program that cannot provide one
+// Provides a chunk that was wanted, in any order and at any time. The program must provide the right bytes:
+// with others the client closes the connection (haulier_block_is_chunk()). A program that cannot provide one
 // gives the block up, with haulier_server_cancel_block().
 //
 // handle, index: of the wanted chunk. data: copied; as many bytes as were wanted.
 //
-// Returns HAULIER_NOTHING if nobody needs it any more: the client has the block, or declined it, or the
-// connection is gone. HAULIER_ERROR_USAGE for a chunk that was not wanted, or was provided before, or has
+// Returns HAULIER_NOTHING if the chunk is not needed any more: the client has the block, or declined it, or
+// the connection is gone. HAULIER_ERROR_USAGE for a chunk that was not wanted, was provided before, or has
 // another length.
 haulier_result haulier_server_provide_chunk(const struct haulier_server *server,
                                             uint64_t connection,
@@ -1344,7 +1349,7 @@ haulier_result haulier_server_provide_chunk(const struct haulier_server *server,
                                             const void *data,
                                             size_t data_bytes);
 
-// Gives a block up. The client is told the code, the program's own. There is no event.
+// Gives a block up. The client receives the code, which is the program's own. There is no event.
 //
 // Returns HAULIER_NOTHING if it was not on its way.
 haulier_result haulier_server_cancel_block(const struct haulier_server *server,
@@ -1366,8 +1371,8 @@ haulier_result haulier_server_resume_block(const struct haulier_server *server,
                                            uint64_t connection,
                                            uint32_t handle);
 
-// Says which bytes of a block go first, as far as chunks may be open (256 MiB), and then the others. It can
-// be changed at any time.
+// Sets which bytes of a block are sent first, as far as chunks may be open (256 MiB); the others follow. It
+// can be changed at any time.
 //
 // begin_bytes, end_bytes: the first byte, and the one after the last; the usual order if they are equal.
 //
@@ -1386,7 +1391,7 @@ haulier_result haulier_server_set_block_priority(const struct haulier_server *se
                                                  uint32_t handle,
                                                  uint32_t priority);
 
-// Does not want the rest of a block that the client announced, and tells it the code, the program's own.
+// Declines the rest of a block that the client announced, and sends it the code, which is the program's own.
 //
 // block: from HAULIER_EVENT_BLOCK_ANNOUNCED.
 //
@@ -1396,7 +1401,7 @@ haulier_result haulier_server_decline_block(const struct haulier_server *server,
                                             uint32_t block,
                                             uint32_t code);
 
-// The program has a block already, for example on its disk: when the client announces it,
+// Says that the program has a block already, for example on its disk: when the client announces it,
 // HAULIER_EVENT_BLOCK_HERE takes the place of HAULIER_EVENT_BLOCK, and its bytes are not sent.
 //
 // digest: the BLAKE3 of the block, 32 bytes.
@@ -1406,8 +1411,8 @@ haulier_result haulier_server_have_block(const struct haulier_server *server,
                                          uint64_t connection,
                                          const uint8_t *digest);
 
-// The program has some chunks of a block already, verified: only the others are sent and handed out. With
-// HAULIER_DELIVERY_CHUNKS and HAULIER_DELIVERY_IN_ORDER.
+// Says that the program has some chunks of a block already, verified: only the others are sent and handed
+// out. With HAULIER_DELIVERY_CHUNKS and HAULIER_DELIVERY_IN_ORDER.
 //
 // digest: the BLAKE3 of the block, 32 bytes. map: bit i, the lowest of each byte first, is the chunk from
 // byte i * 262144 on; copied.
@@ -1433,14 +1438,14 @@ haulier_result haulier_server_connection_stats(const struct haulier_server *serv
 
 // Writes the progress of the block that is being sent.
 //
-// Returns HAULIER_NOTHING if there is none.
+// Returns HAULIER_NOTHING if no block is being sent.
 haulier_result haulier_server_sending(const struct haulier_server *server,
                                       uint64_t connection,
                                       struct haulier_progress *progress);
 
 // Writes the progress of the block that is being received.
 //
-// Returns HAULIER_NOTHING if there is none.
+// Returns HAULIER_NOTHING if no block is being received.
 haulier_result haulier_server_receiving(const struct haulier_server *server,
                                         uint64_t connection,
                                         struct haulier_progress *progress);
@@ -1503,8 +1508,8 @@ haulier_result haulier_server_send_message(const struct haulier_server *server,
                                            const void *data,
                                            size_t data_bytes);
 
-// Sends a message of up to 64 KiB on a channel: it arrives, once. What is missing on one channel delays no
-// other.
+// Sends a message of up to 64 KiB on a channel: it arrives, once. A message that is missing on one channel
+// delays no other channel.
 //
 // channel: 0 to 255, and less than the client's max_channels. order: a haulier_order. data: copied; may be
 // null if data_bytes is 0. number: where its number on the channel goes, for HAULIER_EVENT_MESSAGE_ACKED;
@@ -1520,8 +1525,8 @@ haulier_result haulier_server_send_message_on(const struct haulier_server *serve
                                               size_t data_bytes,
                                               uint64_t *number);
 
-// Says what goes first of what is sent to a client. Of those that have something to send the highest
-// priority does; within a priority each has its weight's share of the bytes.
+// Sets the priority and the weight of a source of data to a client. Of the sources that have data to send,
+// the one with the highest priority goes first; within a priority each has its weight's share of the bytes.
 //
 // source: a haulier_source. channel: which channel, with HAULIER_SOURCE_CHANNEL. priority: 0 to 255.
 // weight: 1 to 65535.
@@ -1532,7 +1537,7 @@ haulier_result haulier_server_set_lane(const struct haulier_server *server,
                                        uint32_t priority,
                                        uint32_t weight);
 
-// Limits the rate of what is sent to a client of blocks, in bit/s; less than 4000 counts as 4000.
+// Limits the rate of the blocks that are sent to a client, in bit/s; less than 4000 counts as 4000.
 haulier_result haulier_server_set_max_rate_bps(const struct haulier_server *server,
                                                uint64_t connection,
                                                uint64_t max_rate_bps);
@@ -1548,4 +1553,4 @@ haulier_result haulier_server_set_urgency(const struct haulier_server *server,
 
 #endif  /* HAULIER_H */
 
-/* Made of sources with the sum d156a5ace806347d; the lines above have 15bc9b3943f0e79f. */
+/* Made of sources with the sum 23de65b491c47b73; the lines above have 999bd166b445f138. */

@@ -47,7 +47,7 @@ pub unsafe extern "C" fn haulier_block_new(
 ///
 /// buffer: where the new one goes. It is freed with haulier_buffer_free(), or becomes a block.
 ///
-/// Returns HAULIER_ERROR_IO if there is not so much memory.
+/// Returns HAULIER_ERROR_IO if the system does not have this memory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_buffer_new(
     data_bytes: usize,
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn haulier_block_from_buffer(
         // SAFETY: that one is null, or a buffer.
         let _there = unsafe { handle(pointer, "buffer") }?;
         let take = || {
-            // SAFETY: it is a buffer that was not freed, and nobody has its pointer after this.
+            // SAFETY: it is a buffer that was not freed, and its pointer is not used after this.
             let taken = unsafe { Box::from_raw(pointer) };
             // SAFETY: a pointer was read from there.
             unsafe { buffer.write(core::ptr::null_mut()) };
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn haulier_block_from_buffer(
     })
 }
 
-/// Frees a block. What is being sent of it goes on. Null is allowed.
+/// Frees a block. Sending it goes on. Null is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_block_free(block: *mut haulier_block) {
     // SAFETY: null, or from this library and not freed before, as the caller promises.
@@ -169,13 +169,13 @@ pub(crate) unsafe fn put_box<T>(
     // SAFETY: the caller's promise.
     let written = unsafe { put(to, pointer, name) };
     if written.is_err() {
-        // SAFETY: it was made above, and nobody has it.
+        // SAFETY: it was made above, and no other code has it.
         drop(unsafe { Box::from_raw(pointer) });
     }
     written.map(|()| HAULIER_OK)
 }
 
-/// Sets a pointer to null, so that a caller who does not look at the result has none that is wild.
+/// Sets a pointer to null, so that a caller that ignores the result has no wild pointer.
 ///
 /// # Safety
 /// As for [`put`].

@@ -1,13 +1,13 @@
 //! Events: what is polled, and what it holds until it is freed.
 //!
 //! The invariant: the kind of an event says how many `Bytes` are in its `owned` field (`held_by`), to which
-//! its pointers point; one that is `NONE` holds nothing. So a received block is handed on without a copy, and
-//! freeing an event a second time does nothing.
+//! its pointers point; an event of kind `NONE` holds nothing. So a received block is handed on without a
+//! copy, and freeing an event a second time does nothing.
 //!
-//! Events are filled where C wants them. They have some 300 bytes: to make them elsewhere and move them two
-//! or three times took a tenth of a microsecond, a twentieth of what a message costs in all. The part that
-//! holds bytes is not cleared before, and is neither filled nor dropped for a kind that brings none, such as
-//! an ack: that was a quarter of what the border cost.
+//! Events are filled where C wants them. They have some 300 bytes: making them elsewhere and moving them two
+//! or three times took a tenth of a microsecond, a twentieth of the whole cost of a message. The part that
+//! holds bytes is not cleared first, and is neither filled nor dropped for a kind without bytes, such as an
+//! ack: that was a quarter of the cost of the border.
 
 use core::ffi::c_char;
 use core::mem::{MaybeUninit, align_of, offset_of, size_of};
@@ -24,7 +24,7 @@ use haulier_result::HAULIER_OK;
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum haulier_event_kind {
-    /// No event: what a function writes that has none. The other fields mean nothing then.
+    /// No event: written by a function that has no event. The other fields mean nothing then.
     HAULIER_EVENT_NONE = 0,
     /// At a server: a client with valid credentials asks to join. It may be sent to at once. To turn it away,
     /// close the connection. Fields: data (its request), has_token and the fields of the token.
@@ -70,8 +70,8 @@ pub enum haulier_event_kind {
     /// The client's address has changed, and the new one is validated.
     HAULIER_EVENT_ADDRESS_CHANGED = 20,
     /// Chunks of blocks that were made with haulier_block_from_values() are wanted: call
-    /// haulier_client_want_chunk() or haulier_server_want_chunk() until it returns HAULIER_NOTHING. It comes
-    /// once, and again after that.
+    /// haulier_client_want_chunk() or haulier_server_want_chunk() until it returns HAULIER_NOTHING. The event
+    /// comes once, and again only after that.
     HAULIER_EVENT_CHUNKS_WANTED = 21,
 }
 
@@ -100,7 +100,7 @@ pub enum haulier_close_code {
     HAULIER_CLOSE_RESOURCES = 7,
     /// Nothing was received for the idle timeout.
     HAULIER_CLOSE_TIMED_OUT = 8,
-    /// So many datagrams were forged that a further one might pass.
+    /// The number of forged datagrams has reached the limit: a further one might pass.
     HAULIER_CLOSE_AEAD_LIMIT = 9,
     /// The peer sent more of blocks than it may.
     HAULIER_CLOSE_CREDIT = 10,
@@ -126,7 +126,8 @@ pub enum haulier_refusal {
     HAULIER_REFUSAL_TOKEN_USED = 6,
     /// The token is for another server.
     HAULIER_REFUSAL_WRONG_SERVER = 7,
-    /// Somebody in between has talked the client down.
+    /// The client offered a version that the server prefers to that of the request: it was downgraded on the
+    /// way.
     HAULIER_REFUSAL_DOWNGRADE = 8,
     /// The program rejected the request.
     HAULIER_REFUSAL_NOT_ACCEPTED = 9,
@@ -157,11 +158,11 @@ pub struct haulier_event {
     pub result: haulier_result,
     /// At a server: which connection. Never 0, and never used for another one.
     pub connection: u64,
-    /// The bytes that the event brought. Null if there are none.
+    /// The bytes that the event brought. Null if it has no bytes.
     pub data: *const u8,
-    /// How many.
+    /// The number of these bytes.
     pub data_bytes: usize,
-    /// A sentence for a person, which ends with a 0; null but for HAULIER_EVENT_CLOSED.
+    /// A sentence for a person, which ends with a 0; null except for HAULIER_EVENT_CLOSED.
     pub text: *const c_char,
     /// The tag that the sender gave the block.
     pub tag: u64,
@@ -185,15 +186,15 @@ pub struct haulier_event {
     pub max_rate_bps: u64,
     /// The lowest rate that its token names, in bit/s; 0: not set.
     pub min_rate_bps: u64,
-    /// The matchmaker's data in its token. Null if there are none.
+    /// The matchmaker's data in its token. Null if the token has no data.
     pub user_data: *const u8,
-    /// How many bytes.
+    /// The number of these bytes.
     pub user_data_bytes: usize,
     /// Which block of the peer's it is: for haulier_client_decline_block().
     pub block: u32,
     /// Which block of this end it is, as haulier_client_send_block() gave it.
     pub handle: u32,
-    /// Why, as a number: a haulier_close_code, a haulier_refusal, or the peer's code for a block.
+    /// The reason, as a number: a haulier_close_code, a haulier_refusal, or the peer's code for a block.
     pub code: u32,
     /// The place in line: 1 is the next. 0: even the line is full.
     pub place: u32,
@@ -216,9 +217,9 @@ pub unsafe extern "C" fn haulier_event_free(event: *mut haulier_event) {
     if event.is_null() {
         return;
     }
-    // SAFETY: not null, and an event of this thread's, as the caller promises. The kind is read as the number
-    // that it is, for C may have written any; what it holds is dropped once, for then it is NONE. Dropping
-    // bytes does not panic, so this needs no border.
+    // SAFETY: not null, and an event of this thread's, as the caller promises. The kind is read as a number,
+    // because C may have written any. What the event holds is dropped once, because its kind is then NONE.
+    // Dropping bytes does not panic, so this needs no border.
     unsafe {
         let kind = (&raw mut (*event).kind).cast::<i32>();
         if kind.read() == HAULIER_EVENT_NONE as i32 {
@@ -386,10 +387,10 @@ pub(crate) unsafe fn put_event(to: *mut haulier_event, event: Option<Event>) -> 
     unsafe { put(to, event, |to, event| to.of(event)) }
 }
 
-/// The same of a server.
+/// Writes an event of a server to the caller's memory, or one of kind NONE.
 ///
 /// # Safety
-/// As for [`put_event`].
+/// An event can be written to `to`.
 #[inline(always)]
 pub(crate) unsafe fn put_server_event(
     to: *mut haulier_event,

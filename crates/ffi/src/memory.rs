@@ -21,10 +21,10 @@ pub(crate) unsafe fn handle<'a, T>(pointer: *const T, name: &str) -> Result<&'a 
     unsafe { pointer.as_ref() }.ok_or_else(|| is_null(name))
 }
 
-/// The bytes at a pointer. A null pointer has none, if it is said to.
+/// The bytes at a pointer. A null pointer may be given with a `length` of 0.
 ///
 /// # Safety
-/// `pointer` is null, or points to so many bytes, which do not change while the result lives.
+/// `pointer` is null, or points to `length` bytes, which do not change while the result lives.
 #[inline]
 pub(crate) unsafe fn bytes<'a>(
     pointer: *const c_void,
@@ -35,10 +35,10 @@ pub(crate) unsafe fn bytes<'a>(
     unsafe { list(pointer.cast::<u8>(), length, name) }
 }
 
-/// The objects at a pointer. A null pointer has none, if it is said to.
+/// The objects at a pointer. A null pointer may be given with a `count` of 0.
 ///
 /// # Safety
-/// As for [`bytes`], of so many `T`.
+/// `pointer` is null, or points to `count` objects, which do not change while the result lives.
 #[inline]
 pub(crate) unsafe fn list<'a, T>(
     pointer: *const T,
@@ -145,7 +145,7 @@ pub(crate) unsafe fn put_if_wanted<T>(pointer: *mut T, value: T) {
 /// Writes text with its 0 into a buffer of the caller's.
 ///
 /// # Safety
-/// `buffer` is null, or so many bytes can be written there.
+/// `buffer` is null, or `buffer_bytes` bytes can be written there.
 pub(crate) unsafe fn put_text(
     buffer: *mut c_char,
     buffer_bytes: usize,
@@ -195,8 +195,8 @@ pub(crate) unsafe fn settings<T: Versioned>(pointer: *const T) -> Result<T, Fail
     // SAFETY: not null, and a `T` begins with its size.
     let size = unsafe { pointer.cast::<usize>().read_unaligned() };
     check_size::<T>(size)?;
-    // SAFETY: so many bytes are there, as the caller promises, and in a `T`, as was checked; and any bytes
-    // make one.
+    // SAFETY: `pointer` has `size` bytes, as the caller promises, and a `T` has at least that number, as was
+    // checked; and any bytes make a `T`.
     unsafe {
         let to = (&raw mut settings).cast::<u8>();
         to.copy_from_nonoverlapping(pointer.cast::<u8>(), size);
@@ -218,7 +218,7 @@ pub(crate) unsafe fn put_sized<T: Versioned>(
     }
     check_size::<T>(size)?;
     let value = MaybeUninit::new(value);
-    // SAFETY: so many bytes are at both places, the first by the caller's promise.
+    // SAFETY: `pointer` has `size` bytes by the caller's promise, and `value` has them, as was checked.
     unsafe {
         let from = value.as_ptr().cast::<u8>();
         pointer.cast::<u8>().copy_from_nonoverlapping(from, size);

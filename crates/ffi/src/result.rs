@@ -1,4 +1,4 @@
-//! What a call comes to: a result as a number, and a sentence for a person, kept for each thread.
+//! The results of calls: a number, and a sentence for a person, which is kept for each thread.
 //!
 //! The invariant: every function that can fail goes through `border`, so that none panics into C, and none
 //! fails without a sentence.
@@ -14,8 +14,8 @@ use haulier::{
     SendError, TicketError,
 };
 
-/// What a call came to. 0 is success, 1 is no error either, and what is below 0 is one: haulier_last_error()
-/// has the sentence for it. Later versions may add errors at the end.
+/// The result of a call. 0 is success, 1 is no error either, and a number below 0 is an error:
+/// haulier_last_error() has the sentence for it. Later versions may add errors at the end.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum haulier_result {
@@ -33,7 +33,7 @@ pub enum haulier_result {
     HAULIER_ERROR_NO_ANSWER = -4,
     /// The server refused the request; the code of the event says why (haulier_refusal).
     HAULIER_ERROR_REFUSED = -5,
-    /// An open connection fell silent, or something was not done in its time. Try again.
+    /// An open connection fell silent, or a call did not finish in its time. Try again.
     HAULIER_ERROR_TIMEOUT = -6,
     /// This end or the peer closed the connection; the code of the event says why (haulier_close_code). It is
     /// so also where nothing went wrong (HAULIER_CLOSE_DONE).
@@ -75,8 +75,8 @@ impl From<ErrorKind> for haulier_result {
 
 /// A result that comes with a sentence.
 ///
-/// Boxed, so that a call that succeeds hands back two registers: with the sentence itself beside the result
-/// each call of the border took some 20 ns, of the two microseconds and a half that a message takes.
+/// Boxed, so that a call that succeeds returns two registers: with the sentence itself beside the result each
+/// call across the border took some 20 ns, of the 2.5 microseconds that a message takes.
 #[derive(Debug)]
 pub(crate) struct Failure(Box<Told>);
 
@@ -113,7 +113,7 @@ thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// Runs what a function does, and makes a number of how it ended, also of a panic.
+/// Runs the body of a function, and makes a number of its result, also of a panic.
 #[inline]
 pub(crate) fn border(run: impl FnOnce() -> Result<haulier_result, Failure>) -> haulier_result {
     // What was half changed when it panicked is behind locks, which know it; the next call says so again.
@@ -127,7 +127,7 @@ pub(crate) fn border(run: impl FnOnce() -> Result<haulier_result, Failure>) -> h
     }
 }
 
-/// Runs what a function does that only looks, and gives back what it says when nothing can be seen.
+/// Runs the body of a function that only looks. Returns the given value when nothing can be seen.
 pub(crate) fn looked<T>(otherwise: T, look: impl FnOnce() -> Result<T, Failure>) -> T {
     let mut seen = otherwise;
     border(|| {
@@ -137,7 +137,7 @@ pub(crate) fn looked<T>(otherwise: T, look: impl FnOnce() -> Result<T, Failure>)
     seen
 }
 
-/// HAULIER_OK, or HAULIER_NOTHING if it was not there to be done.
+/// HAULIER_OK, or HAULIER_NOTHING if there was nothing to do.
 pub(crate) fn done(is_done: bool) -> haulier_result {
     if is_done { HAULIER_OK } else { HAULIER_NOTHING }
 }

@@ -1,4 +1,4 @@
-//! Secrets, identities and connect tokens: what a program makes before anybody joins.
+//! Secrets, identities and connect tokens, which a program makes before a client joins.
 
 use core::ffi::{c_char, c_void};
 
@@ -53,8 +53,8 @@ pub unsafe extern "C" fn haulier_secret_wipe(secret: *mut haulier_secret) {
     }
 }
 
-/// Writes the public key of an identity, 32 bytes: what clients compare the server with. Tickets have it by
-/// themselves; a token, or a client that connects by address, is given it.
+/// Writes the public key of an identity, 32 bytes, against which clients check the server. Tickets contain
+/// it; a program puts it into a token, and gives it to a client that connects by address.
 ///
 /// identity: the private key, 32 random bytes.
 #[unsafe(no_mangle)]
@@ -92,10 +92,10 @@ pub struct haulier_token_claims {
     pub issued_unix_s: u64,
     /// When it expires, in seconds since 1970: from that second on it is refused.
     pub expiry_unix_s: u64,
-    /// The program's name for the player; the server is told it. 0, the default: no name.
+    /// The program's name for the player, which the server reads in the token. 0, the default: no name.
     pub client_id: u64,
     /// The addresses of the servers that accept it, as text, up to 8. None, the default: every server with
-    /// the key, and the client has to be told its address (haulier_client_settings, servers).
+    /// the key, and the client needs an address from elsewhere (haulier_client_settings, servers).
     pub servers: *const *const c_char,
     /// How many servers there are.
     pub server_count: usize,
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn haulier_token_claims_init(
     claims: *mut haulier_token_claims,
     struct_size: usize,
 ) -> haulier_result {
-    // SAFETY: null, or so many bytes can be written there, as the caller promises.
+    // SAFETY: null, or `struct_size` bytes can be written there, as the caller promises.
     border(|| unsafe { put_sized(claims, struct_size, haulier_token_claims::defaults()) })
 }
 
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn haulier_token_issue(
     })
 }
 
-/// Claims must be given, for they have no useful default.
+/// Claims must be given, because they have no useful default.
 fn given_claims(
     claims: *const haulier_token_claims,
 ) -> Result<*const haulier_token_claims, Failure> {

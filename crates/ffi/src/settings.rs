@@ -21,7 +21,7 @@ use crate::secret::{haulier_secret, haulier_token_key};
 pub enum haulier_urgency {
     /// They fill the link, with some milliseconds of delay: for a join, during a load screen.
     HAULIER_URGENCY_LOAD_SCREEN = 0,
-    /// They give way to the game's own packets: for blocks that are sent during play.
+    /// They yield to the game's own packets: for blocks that are sent during play.
     HAULIER_URGENCY_DURING_PLAY = 1,
 }
 
@@ -34,11 +34,11 @@ pub enum haulier_delivery {
     /// Each chunk of 256 KiB when it is verified, in any order: HAULIER_EVENT_CHUNK, and at last
     /// HAULIER_EVENT_BLOCK_COMPLETE. The memory is a window, however large the block.
     HAULIER_DELIVERY_CHUNKS = 1,
-    /// The same, the chunks of each block in their order.
+    /// As HAULIER_DELIVERY_CHUNKS, with the chunks of each block in their order.
     HAULIER_DELIVERY_IN_ORDER = 2,
 }
 
-/// Who drives a client or a server.
+/// What drives a client or a server.
 #[repr(i32)]
 #[derive(Clone, Copy)]
 pub enum haulier_drive {
@@ -55,12 +55,12 @@ pub enum haulier_drive {
 pub struct haulier_connection_settings {
     /// sizeof(haulier_connection_settings); set by haulier_connection_settings_init().
     pub struct_size: usize,
-    /// The highest rate of what this end sends of blocks, in bit/s. Default UINT64_MAX, no limit: the sender
+    /// The highest rate at which this end sends blocks, in bit/s. Default UINT64_MAX, no limit: the sender
     /// finds out what the link has. At least 4000.
     pub max_rate_bps: u64,
     /// The lowest rate of blocks, in bit/s, whatever the delay and loss. Default 200000; at most 10000000.
     pub min_rate_bps: u64,
-    /// The largest block that is accepted, in bytes. Default 64 MiB; 0: none are.
+    /// The largest block that is accepted, in bytes. Default 64 MiB; 0: no blocks are accepted.
     pub max_block_bytes: u64,
     /// Bytes of received blocks that may wait to be read. Default 64 MiB; beyond it the peer waits.
     pub max_unread_block_bytes: u64,
@@ -70,7 +70,7 @@ pub struct haulier_connection_settings {
     pub max_queued_packet_bytes: u64,
     /// Bytes of received messages that a channel may hold unread. Default 131072, which is the least.
     pub max_channel_bytes: u64,
-    /// A block that takes longer than 60 s and its size at this rate, in bit/s, closes the connection.
+    /// A block that takes more than 60 s longer than its size at this rate, in bit/s, closes the connection.
     /// Default 16000; 0: no limit.
     pub min_block_rate_bps: u64,
     /// Bytes of messages that may wait to be sent or acknowledged on each channel. Default 256 KiB.
@@ -86,7 +86,7 @@ pub struct haulier_connection_settings {
     pub idle_timeout_ms: u32,
     /// How long a handshake may take, in ms. Default 10000; not 0.
     pub handshake_timeout_ms: u32,
-    /// A block that makes no progress for so long closes the connection, in ms. Default 15000.
+    /// A block that makes no progress for this time closes the connection, in ms. Default 15000.
     pub no_progress_timeout_ms: u32,
     /// A haulier_urgency: how much of the link blocks may take. Default HAULIER_URGENCY_LOAD_SCREEN.
     pub urgency: u32,
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn haulier_connection_settings_init(
     settings: *mut haulier_connection_settings,
     struct_size: usize,
 ) -> haulier_result {
-    // SAFETY: null, or so many bytes can be written there, as the caller promises.
+    // SAFETY: null, or `struct_size` bytes can be written there, as the caller promises.
     border(|| unsafe { put_sized(settings, struct_size, Versioned::defaults()) })
 }
 
@@ -156,7 +156,7 @@ pub struct haulier_client_settings {
     /// The settings of the connection. Null, the default: its defaults.
     pub connection: *const haulier_connection_settings,
     /// The path of a file that is written with what the connection does, datagram by datagram, as qlog, the
-    /// format of QUIC's tools; what is there is replaced. It has no secrets. Null, the default: none.
+    /// format of QUIC's tools; an existing file is replaced. It has no secrets. Null, the default: no file.
     pub qlog_path: *const c_char,
     /// The path of a file to which the keys of the connection are appended, for `haulier inspect` and
     /// Wireshark: whoever has it can read all of the connection. Null, the default: none.
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn haulier_client_settings_init(
     settings: *mut haulier_client_settings,
     struct_size: usize,
 ) -> haulier_result {
-    // SAFETY: null, or so many bytes can be written there, as the caller promises.
+    // SAFETY: null, or `struct_size` bytes can be written there, as the caller promises.
     border(|| unsafe { put_sized(settings, struct_size, Versioned::defaults()) })
 }
 
@@ -229,7 +229,7 @@ pub struct haulier_server_settings {
     /// The settings of its connections. Null, the default: their defaults.
     pub connection: *const haulier_connection_settings,
     /// The path of a file that is written with what all connections do, datagram by datagram, as qlog, the
-    /// format of QUIC's tools; what is there is replaced. It has no secrets. Null, the default: none.
+    /// format of QUIC's tools; an existing file is replaced. It has no secrets. Null, the default: no file.
     pub qlog_path: *const c_char,
     /// The path of a file to which the keys of all connections are appended, for `haulier inspect` and
     /// Wireshark: whoever has it can read all of them. Null, the default: none.
@@ -241,7 +241,7 @@ pub struct haulier_server_settings {
     pub max_memory_bytes: u64,
     /// Connections, handshakes among them. Default 0: one for each 64 KiB of max_memory_bytes.
     pub max_connections: u32,
-    /// Clients who wait in line while all seats are taken. Default 16384.
+    /// Clients that wait in line while all seats are taken. Default 16384.
     pub max_in_line: u32,
     /// Connections from one source prefix, such as a house. Default 256.
     pub max_connections_per_prefix: u32,
@@ -314,7 +314,7 @@ pub unsafe extern "C" fn haulier_server_settings_init(
     settings: *mut haulier_server_settings,
     struct_size: usize,
 ) -> haulier_result {
-    // SAFETY: null, or so many bytes can be written there, as the caller promises.
+    // SAFETY: null, or `struct_size` bytes can be written there, as the caller promises.
     border(|| unsafe { put_sized(settings, struct_size, Versioned::defaults()) })
 }
 
@@ -373,7 +373,7 @@ pub(crate) fn is_inline(number: u32) -> Result<bool, Failure> {
     }
 }
 
-/// A limit beyond what there can be is none.
+/// A number of bytes; one that is larger than this system can have limits nothing.
 pub(crate) fn size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
@@ -404,7 +404,7 @@ mod tests {
     }
 
     /// A program that was compiled before a field was added has the default for it; one that was compiled
-    /// with a newer header is told.
+    /// with a newer header gets an error.
     #[test]
     fn a_shorter_struct_has_defaults_at_its_end_and_a_longer_one_is_refused() {
         #[repr(C)]

@@ -10,7 +10,7 @@ use crate::memory::{bytes, handle, list, put};
 use crate::result::{Failure, border, haulier_result, looked};
 use haulier_result::{HAULIER_NOTHING, HAULIER_OK};
 
-/// Bytes of a chunk, except of the last one of a block, which has what is left.
+/// Bytes of each chunk of a block except the last, which has the remaining ones.
 pub const HAULIER_CHUNK_BYTES: u32 = 262_144;
 
 const _: () = assert!(HAULIER_CHUNK_BYTES as usize == ChunkValue::CHUNK_BYTES);
@@ -23,7 +23,7 @@ pub struct haulier_wanted_chunk {
     pub tag: u64,
     /// Where it begins in the block, in bytes.
     pub offset_bytes: u64,
-    /// How many bytes it has.
+    /// The length of the chunk, in bytes.
     pub length_bytes: usize,
     /// Its block, as haulier_client_send_block() gave it.
     pub handle: u32,
@@ -45,7 +45,8 @@ impl From<WantedChunk> for haulier_wanted_chunk {
 /// block_bytes: the length of the whole block. index: which chunk of it this is, from 0. chunk: its
 /// HAULIER_CHUNK_BYTES, or fewer of the last one. value: 32 bytes.
 ///
-/// Returns HAULIER_ERROR_USAGE if the chunk with this index of such a block has not so many bytes.
+/// Returns HAULIER_ERROR_USAGE if the chunk with this index of such a block has another length, or does not
+/// exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_chunk_value(
     block_bytes: u64,
@@ -96,7 +97,7 @@ pub unsafe extern "C" fn haulier_block_from_values(
     block: *mut *mut haulier_block,
 ) -> haulier_result {
     border(|| {
-        // SAFETY: so many values are there, as the caller promises.
+        // SAFETY: `values` has `value_count` values of 32 bytes, as the caller promises.
         let values = unsafe { list(values.cast::<[u8; 32]>(), value_count, "values") }?;
         if tag > MAX_TAG {
             return Err(Failure::usage(format!("the tag {tag} is larger than 2^62 - 1")));
@@ -146,7 +147,7 @@ pub(crate) unsafe fn put_wanted(
     Ok(HAULIER_OK)
 }
 
-/// What came of a chunk that was provided: that nobody needs it any more is ordinary.
+/// The result of providing a chunk: a chunk that is not needed any more is no error.
 pub(crate) fn provided(result: Result<(), ProvideError>) -> Result<haulier_result, Failure> {
     match result {
         Ok(()) => Ok(HAULIER_OK),

@@ -8,7 +8,7 @@ use crate::memory::Versioned;
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum haulier_state {
-    /// There is none yet, or it is not known any more.
+    /// There is no connection yet, or it is not known any more.
     HAULIER_STATE_NONE = 0,
     /// At a server: it has answered, and the client's address is not validated yet.
     HAULIER_STATE_RESPONDING = 1,
@@ -16,7 +16,7 @@ pub enum haulier_state {
     HAULIER_STATE_CONFIRMING = 2,
     /// Both ends have received data from each other.
     HAULIER_STATE_CONNECTED = 3,
-    /// It has ended, and that is being sent.
+    /// It has ended, and the close is being sent.
     HAULIER_STATE_CLOSING = 4,
     /// It has ended, and nothing is sent any more.
     HAULIER_STATE_CLOSED = 5,
@@ -150,7 +150,7 @@ pub struct haulier_server_counters {
     pub connections: u64,
     /// Handshakes in progress.
     pub handshakes: u64,
-    /// Clients who wait in line for a seat, now.
+    /// Clients that wait in line for a seat, now.
     pub in_line: u64,
     /// Bytes that clients make it hold now.
     pub memory_bytes: u64,

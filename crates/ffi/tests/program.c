@@ -59,7 +59,7 @@ static haulier_event hear(haulier_server *server, haulier_event_kind kind) {
     }
 }
 
-/* The same of a client. */
+/* The next event of a kind of a client; others are freed. */
 static haulier_event hear_client(haulier_client *client, haulier_event_kind kind) {
     haulier_event event;
     for (;;) {
@@ -176,7 +176,7 @@ static void test_first_block(void) {
     haulier_server_free(server);
 }
 
-/* Chunks in their order, for who writes them to a disk. */
+/* Chunks in their order, for a program that writes them to a disk. */
 static void test_chunks(haulier_server *server) {
     enum { BYTES = 600000 };
     uint64_t id, read = 0;
@@ -377,7 +377,7 @@ static void test_messages(haulier_server *server) {
     CHECK(haulier_server_set_urgency(server, id, HAULIER_URGENCY_DURING_PLAY) == HAULIER_OK);
     CHECK(haulier_server_set_max_rate_bps(server, id, 1000000) == HAULIER_OK);
 
-    /* The code and the words of who closes reach the other. */
+    /* The code and the words of the end that closes reach the other end. */
     CHECK(haulier_server_close(server, id, HAULIER_CLOSE_APPLICATION + 3, "kicked") == HAULIER_OK);
     do {
         CHECK(haulier_client_wait(client, PATIENCE_MS, &event) == HAULIER_OK);

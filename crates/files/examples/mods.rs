@@ -1,4 +1,4 @@
-//! The mods of a game server: the first join fetches all of them, the next one what is new in one of them.
+//! The mods of a game server: the first join fetches all of them, the next one only the new parts of one mod.
 //! Run it: `cargo run -p haulier-files --features net --example mods`.
 
 use haulier::{Server, ServerConfig, ServerCredentials};

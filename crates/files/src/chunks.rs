@@ -1,4 +1,4 @@
-//! The chunks of a file: how many it has, and where they are. What BLAKE3 makes of them is the protocol's
+//! The chunks of a file: their number and their places. Their BLAKE3 values are in the protocol's
 //! [`BlockTree`](haulier_proto::connection::BlockTree): a file as a whole is a block.
 
 use std::ops::Range;

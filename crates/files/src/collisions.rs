@@ -1,8 +1,8 @@
 //! Paths that are two on one system and one on another.
 //!
-//! Many file systems take `Map` and `map` for the same name, and some two Unicode forms of it. Who stores
-//! a set with both loses one of them, in silence. So no offer has both. Directories count too: the parts
-//! that two paths share on some system, they have to share letter by letter.
+//! Many file systems take `Map` and `map` for the same name, and some take two Unicode forms of it for the
+//! same. When both are stored there, one of them is lost without an error. So no offer has both. Directories
+//! count too: a directory that two paths share on some system has to be the same letter by letter in both.
 
 use unicode_normalization::UnicodeNormalization as _;
 

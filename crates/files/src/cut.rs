@@ -1,10 +1,10 @@
 //! Cutting a file into pieces by its content, so that two versions of it have most of them in common.
 //!
 //! Where a piece ends depends on the bytes before that place alone (FastCDC, 16 to 256 KiB, 64 KiB in the
-//! mean): a byte that is inserted changes the piece it is in, and perhaps the next. What is done with
-//! pieces is in [`pieces`](crate::pieces).
+//! mean): a byte that is inserted changes the piece it is in, and perhaps the next. The use of the pieces is
+//! in [`pieces`](crate::pieces).
 //!
-//! The invariant: the same bytes are cut in the same way by everybody, and into pieces that a
+//! The invariant: the same bytes are cut in the same way by every peer, and into pieces that a
 //! [`Recipe`](crate::pieces::Recipe) can have.
 
 use std::borrow::Borrow;
@@ -17,7 +17,7 @@ use crate::pieces::{MAX_PIECE_BYTES, MIN_PIECE_BYTES, OlderPiece, Piece};
 use crate::reader::{SourceFile, Stream};
 
 /// The mean of a piece, in bytes: 20 bytes of recipe for each are 0.03 % of the file, and a change of one
-/// byte costs 64 KiB. With 16 KiB the recipe of a file of which 1 % changed is an eighth of what is sent.
+/// byte costs 64 KiB. With 16 KiB the recipe is an eighth of the bytes sent for a file of which 1 % changed.
 const MEAN_PIECE_BYTES: u32 = 64 << 10;
 
 /// Cuts a file, in one thread: at 1 GB/s or so.

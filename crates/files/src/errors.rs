@@ -19,7 +19,7 @@ pub enum WriteError {
         /// The target.
         path: PathBuf,
     },
-    /// Its folder is not there, or is none.
+    /// Its folder does not exist, or is not a folder.
     #[error("the folder {} does not exist", folder.display())]
     NoFolder {
         /// The folder of the target.
@@ -112,7 +112,7 @@ impl WriteError {
         }
     }
 
-    /// What the other end is told: no paths of this machine.
+    /// The fault that is sent to the other end: it has no paths of this machine.
     pub fn fault(&self) -> Fault {
         match self {
             Self::NoName { .. } => Reason::BadName.into(),
@@ -220,7 +220,7 @@ impl ReadError {
         }
     }
 
-    /// What the other end is told: no paths of this machine.
+    /// The fault that is sent to the other end: it has no paths of this machine.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Changed { change, .. } => Fault::new(Reason::Changed, &change.to_string()),

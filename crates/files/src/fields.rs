@@ -6,7 +6,7 @@
 /// The largest number of a varint.
 pub(crate) const MAX_VARINT: u64 = (1 << 62) - 1;
 
-/// Why bytes from the other end are none of what STANDARD-1, section 8, describes.
+/// Why bytes from the other end have no format of STANDARD-1, section 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
@@ -21,7 +21,7 @@ pub enum FormatError {
     Value(&'static str),
 }
 
-/// Reads fields from the front. One that is cut off is an error, and so is what is left at the end.
+/// Reads fields from the front. A field that is cut off is an error, and so are bytes after the last field.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a>(&'a [u8]);
 
@@ -101,7 +101,7 @@ pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// The beginning of a text that has at most so many bytes, cut between characters.
+/// The beginning of a text, at most `max_bytes` bytes, cut between characters.
 pub(crate) fn beginning(text: &str, max_bytes: usize) -> &str {
     let end = (0..=max_bytes.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
     text.get(..end.unwrap_or(0)).unwrap_or_default()

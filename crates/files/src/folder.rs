@@ -98,7 +98,7 @@ impl Folder {
         Self::open_at(&self.descriptor, Path::new(name), &path, OFlags::NOFOLLOW)
     }
 
-    /// The same, which is made if there is nothing of this name, and has it for good then.
+    /// The directory of this name in it. If it does not exist, it is made, and survives a loss of power.
     pub(crate) fn make(&self, name: &OsStr) -> io::Result<Self> {
         match self.inner(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -165,12 +165,12 @@ impl Folder {
         }
     }
 
-    /// Gives a file another name, in place of what has that.
+    /// Gives a file another name, and replaces a file that has that name.
     pub(crate) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.descriptor, from, &self.descriptor, to)?)
     }
 
-    /// The same, and fails with [`io::ErrorKind::AlreadyExists`] if the new name is taken.
+    /// Gives a file another name; fails with [`io::ErrorKind::AlreadyExists`] if that name is taken.
     pub(crate) fn rename_to_free_name(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         match self.rename_without_replacing(from, to) {
             Err(error) if system::is_unsupported(error) => {}

@@ -1,11 +1,12 @@
-//! The machine that gives files: it offers, is told what is wanted, and says what to read and what to send.
+//! The machine that gives files: it makes an offer, takes the other end's wants, and returns actions: what to
+//! read and what to send.
 //!
 //! Without I/O: messages, wanted chunks and what the disk answered come in; actions and events go out. It
 //! is the same for a server that is asked (`get`, `open`) and for a client that gives (`put`).
 //!
 //! The invariant: at most [`MAX_BLOCKS`] blocks are on their way, one is being made, and at most
-//! [`MAX_READS`] chunks are being read, whatever the taker wants. What it may still be owed is bounded by
-//! what it may want at a time.
+//! [`MAX_READS`] chunks are being read, whatever the taker wants. The wants that are not answered yet are
+//! bounded by [`MAX_WANTS`].
 
 mod action;
 mod arrived;
@@ -125,7 +126,7 @@ pub struct Giver {
     wants: Wants,
     maker: Maker,
     blocks: BTreeMap<BlockTag, Outgoing>,
-    /// Chunks that the connection wants and nobody reads yet.
+    /// Chunks that the connection wants and that are not being read yet.
     to_read: VecDeque<(BlockTag, u64, u64)>,
     reads: usize,
     /// Chunks that may still go before the offer is acknowledged; `None` once it is.
@@ -137,7 +138,7 @@ pub struct Giver {
     arrived_bytes: u64,
 }
 
-/// How far it is, without names.
+/// The state of the transfer, without file names.
 impl std::fmt::Debug for Giver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct("Giver");
@@ -305,7 +306,7 @@ impl Giver {
         self.go_on();
     }
 
-    /// The program stops: the taker is told why.
+    /// The program stops: this sends the reason to the taker.
     pub fn close(&mut self, code: CloseCode, reason: &str) {
         if self.turn != Turn::Ended {
             self.end(code, reason);
@@ -380,7 +381,7 @@ impl Giver {
         }
     }
 
-    /// What the taker says of a file. Only its first word counts, so that nobody is flooded with events.
+    /// The taker reports the result of a file. Only the first report of a file counts: so events are bounded.
     fn on_fate(&mut self, file: u32, fate: Fate, fault: Option<Fault>) {
         let Some(known) = self.fates.get_mut(file as usize) else {
             return self.refuse("no such file");
@@ -401,7 +402,7 @@ impl Giver {
         });
     }
 
-    /// A file cannot be read: the taker is told, and the others go on.
+    /// A file cannot be read: this reports it to the taker, and the other files continue.
     fn fail(&mut self, file: u32, fault: Fault) {
         let Some(fate @ Fate::Open) = self.fates.get_mut(file as usize) else { return };
         *fate = Fate::Failed;
@@ -455,7 +456,7 @@ impl Giver {
     }
 }
 
-/// Where so many bytes from an offset in the sum of these ranges are.
+/// The ranges of `length` bytes that begin at `offset`, where `offset` counts only the bytes in `spans`.
 fn spans_at(spans: &[Range<u64>], offset: u64, length: u64) -> Vec<Range<u64>> {
     let (mut skip, mut left) = (offset, length);
     let mut found = Vec::new();

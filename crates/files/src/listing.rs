@@ -6,7 +6,7 @@ use crate::offer::{Content, Offer};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Row<'a> {
-    /// How many directories it is in.
+    /// The number of directories it is in.
     pub depth: usize,
     /// Its last name.
     pub name: &'a str,

@@ -209,7 +209,7 @@ impl Message {
     /// From the bytes of a message.
     ///
     /// # Errors
-    /// [`FormatError`] if it is none, to the last byte.
+    /// [`FormatError`] unless all of the bytes are one message.
     pub fn read(bytes: &Bytes) -> Result<Self, FormatError> {
         let mut fields = Fields::new(bytes);
         let message = match fields.u8()? {

@@ -1,7 +1,7 @@
-//! What an offer says of who may read, write and run a file.
+//! The permissions in an offer to read, write and run a file.
 //!
-//! It takes away, and never gives: of what is allowed where the file is stored it leaves less, or all. So a
-//! file is no more open than it was at its giver, nor than its taker's umask says.
+//! A mode only removes permissions from those that are allowed where the file is stored, and never adds one.
+//! So a stored file has no permission that it lacked at its giver, and none that its taker's umask removes.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ const TAKEN: [u32; 5] = [0o200, 0o040, 0o020, 0o004, 0o002];
 /// What a file has of which nothing is taken away.
 const OPEN: u32 = 0o666;
 
-/// Who may read, write and run a file, in the six bits of the wire. The default takes nothing away and cannot
-/// be run.
+/// The permissions to read, write and run a file, in the six bits of the wire. The default removes no
+/// permission, and the file cannot be run.
 ///
 /// # Examples
 /// ```
@@ -29,8 +29,8 @@ const OPEN: u32 = 0o666;
 pub struct Mode(u8);
 
 impl Mode {
-    /// Of the mode that a Unix file has. Set-user-id and the like are left out, and of who may run it counts
-    /// the owner.
+    /// Converts the mode of a Unix file. Set-user-id and the like are left out, and whether the file can be
+    /// run depends on the owner's bit alone.
     pub const fn of_unix(mode: u32) -> Self {
         let mut bits = (mode & 0o100 != 0) as u8;
         let mut place = 0;
@@ -58,8 +58,8 @@ impl Mode {
         self.0 & 1 != 0
     }
 
-    /// The mode of the file where `allowed` is the most that it may have: who may still read it may run it,
-    /// if anybody may.
+    /// The mode of a stored file whose maximum is `allowed`: if it can be run, every class of users that may
+    /// still read it may run it.
     pub const fn within(self, allowed: u32) -> u32 {
         let mode = allowed & !self.taken() & OPEN;
         if self.is_executable() { mode | (mode & 0o444) >> 2 } else { mode }
@@ -117,7 +117,7 @@ mod tests {
                 assert_eq!(stored & (!mode | umask) & 0o266, 0, "{mode:o} by {umask:o}");
                 assert_eq!(stored & 0o400, 0o400, "its owner reads it");
                 assert_eq!(stored & 0o100 != 0, mode & 0o100 != 0);
-                // Who may run it may read it.
+                // A class of users that may run it may read it.
                 assert_eq!(stored & 0o111 & !(stored >> 2), 0);
             }
         }

@@ -35,13 +35,13 @@ impl Faults {
         self
     }
 
-    /// So many of 1000 writes and syncs fail, half-way.
+    /// `per_mille` of 1000 writes and syncs fail, half-way.
     pub const fn with_failing(mut self, per_mille: u16) -> Self {
         self.failing_per_mille = per_mille;
         self
     }
 
-    /// So many of 1000 syncs report that all is on the disk, and it is not.
+    /// `per_mille` of 1000 syncs report that all is on the disk, although it is not.
     pub const fn with_lying(mut self, per_mille: u16) -> Self {
         self.lying_per_mille = per_mille;
         self

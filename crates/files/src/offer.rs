@@ -47,7 +47,7 @@ pub enum Content {
         /// Its BLAKE3.
         root: Root,
     },
-    /// A file of this size in bytes, which nobody has hashed.
+    /// A file of this size in bytes, which is not hashed yet.
     Sized(u64),
     /// A pipe: it ends where it ends, and there is no second time.
     Stream,
@@ -60,7 +60,7 @@ pub struct Entry {
     pub path: SafePath,
     /// What is in it.
     pub content: Content,
-    /// Who may read, write and run it.
+    /// The permissions to read, write and run it.
     pub mode: Mode,
     /// When it was last changed: nanoseconds since 1970.
     pub modified_ns: i64,
@@ -152,7 +152,7 @@ impl Offer {
     /// From the wire.
     ///
     /// # Errors
-    /// [`OfferError`] if it is none, to the last byte.
+    /// [`OfferError`] unless all of the bytes are one offer.
     pub fn read(bytes: &[u8]) -> Result<Self, OfferError> {
         if bytes.len() as u64 > MAX_OFFER_BYTES {
             return Err(OfferError::TooLong);
@@ -246,7 +246,7 @@ impl Offer {
         u32::try_from(files).unwrap_or(MAX_FILES)
     }
 
-    /// Whether there is none.
+    /// Whether the offer has no entry.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()

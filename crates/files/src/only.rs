@@ -42,7 +42,7 @@ impl Only {
         Self::default()
     }
 
-    /// The files that match at least one of these; all of them if there is none.
+    /// The files that match at least one of these patterns; all files if no pattern is given.
     ///
     /// # Errors
     /// [`PatternError`] for the first that is no pattern.

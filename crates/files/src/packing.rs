@@ -119,7 +119,7 @@ impl std::fmt::Debug for Unpacker {
 }
 
 impl Unpacker {
-    /// Unpacks at most so many bytes.
+    /// Unpacks at most `max_bytes` bytes.
     pub fn new(max_bytes: u64) -> std::io::Result<Self> {
         let decompressor = Decompressor::new()?;
         Ok(Self { decompressor, given: BytesMut::new(), left: max_bytes, is_ended: false })

@@ -41,8 +41,8 @@ thread_local! {
     static POOL: RefCell<Weak<Shared>> = const { RefCell::new(Weak::new()) };
 }
 
-/// Whether this is a thread of a pool that ends. What reads a file of any length looks at every read, so that
-/// who ends a program does not wait until 100 GB are hashed.
+/// Whether this is a thread of a pool that ends. Code that reads a file of any length checks this at every
+/// read, so that a program that ends does not wait until 100 GB are hashed.
 pub(crate) fn is_ending() -> bool {
     POOL.with_borrow(|pool| pool.upgrade().is_some_and(|it| it.gives_up.load(Ordering::Relaxed)))
 }
@@ -56,8 +56,8 @@ pub struct DiskPool {
 }
 
 impl DiskPool {
-    /// Starts so many threads, at least one. They call `wake` when there is room again that was asked for
-    /// in vain, something to be taken from a reader, or news of a writer.
+    /// Starts `threads` threads, at least one. They call `wake` when there is room again after a refusal for
+    /// lack of room, when a reader has something to take, or when a writer has news.
     pub fn new(threads: usize, wake: Wake) -> io::Result<Self> {
         let max_idle = threads.saturating_sub(URGENT_THREADS).max(1);
         let shared = Arc::new(Shared { wake, max_idle, ..Shared::default() });
@@ -107,7 +107,7 @@ struct Shared {
     unsynced: Mutex<BTreeMap<PathBuf, Vec<Then>>>,
     /// It ends, and what takes long is given up.
     gives_up: AtomicBool,
-    /// Somebody asked for room in vain.
+    /// A caller was refused for lack of room.
     is_awaited: AtomicBool,
     /// Idle jobs that may be done at a time.
     max_idle: usize,
@@ -140,9 +140,9 @@ enum Urgency {
 }
 
 impl PoolHandle {
-    /// The same pool, which calls `wake` for news of what is done with this handle: so that a program with
-    /// many transfers need not look at all of them. That there is room again it tells the wake of the pool,
-    /// for anyone may have waited for it.
+    /// A handle of this pool for which the pool calls `wake` with the news of its readers and writers: so a
+    /// program with many transfers need not look at all of them. When there is room again, the pool calls its
+    /// own wake, because the user of any handle may have waited for it.
     #[must_use]
     pub fn with_wake(&self, wake: Wake) -> Self {
         Self { shared: Arc::clone(&self.shared), own_wake: Some(wake) }
@@ -171,7 +171,7 @@ impl PoolHandle {
         }
         let (pool, folder) = (self.clone(), folder.to_owned());
         let job = Box::new(move || {
-            // Who comes after this has to wait for another sync.
+            // A job that is added after this line has to wait for another sync.
             let waiting = pool.shared.unsynced().remove(&folder).unwrap_or_default();
             let synced = sync(&folder);
             for then in waiting {
@@ -302,7 +302,7 @@ impl Shared {
     }
 }
 
-/// An error of the system, for another one who is told of it.
+/// A copy of a system error, because several waiting jobs get it.
 fn same_error(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
@@ -371,7 +371,7 @@ mod tests {
         assert_eq!((seen.recv().is_ok(), seen.recv().is_err()), (true, true));
     }
 
-    /// Of four threads two compute at most, whatever there is to compute, and nobody starves.
+    /// Of four threads two compute at most, however many computations wait, and every job is done.
     #[test]
     fn what_is_idle_leaves_two_threads_and_comes_to_its_end() {
         const JOBS: usize = 200;
@@ -437,7 +437,7 @@ mod tests {
         }
     }
 
-    /// Who has many transfers hears of which one there is news.
+    /// A program with many transfers learns which one has news.
     #[test]
     fn a_handle_has_a_wake_of_its_own() {
         let count = || {

@@ -24,7 +24,8 @@ const FIRST_ESTIMATE: Duration = Duration::from_secs(1);
 /// By how much of itself an estimate may change in a second, beside counting down.
 const CHANGE_PER_SECOND: f64 = 0.1;
 
-/// The same in seconds for a short estimate: a tenth of nearly nothing would never get there.
+/// An estimate may change by at least this in a second, in seconds: a tenth of a short estimate would be too
+/// slow to reach the right one.
 const MIN_CHANGE_PER_SECOND: f64 = 0.5;
 
 /// An estimate is far too short if the measured time is longer than this many times the estimate and these
@@ -205,9 +206,9 @@ mod tests {
         assert!(meter.rate(at(11_500)) < 1.0, "nothing came for three seconds");
     }
 
-    /// What is left of a transfer of so many bytes is estimated with each of these arrivals (ms, bytes); says
-    /// from when on, after the first of them, the estimate is within a tenth of what is right at this rate,
-    /// or 0.2 s: each arrival may be 0.15 s late.
+    /// Estimates the time left of a transfer of `bytes` bytes at each of these arrivals (ms, bytes). Returns
+    /// the time after the first arrival from which on the estimate is within a tenth, or 0.2 s, of the right
+    /// one at this rate: each arrival may be 0.15 s late.
     fn settles_after(arrivals: &[(u64, u64)], bytes: u64, bytes_per_ms: f64) -> u64 {
         let mut meter = Meter::new(at(0));
         let first = arrivals[0].0;

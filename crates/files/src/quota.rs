@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// disk. A file without bytes has a name and an inode.
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 
-/// Files and directories that an inbox takes unless told otherwise, as an offer has at most. With
+/// The default maximum of files and directories in an inbox, which is also the maximum of an offer. With
 /// more, listing, copying or saving a directory takes minutes.
 pub const DEFAULT_MAX_FILES: u64 = 1_000_000;
 
@@ -32,7 +32,7 @@ pub struct InboxQuota<K> {
 }
 
 impl<K: Ord + Clone> InboxQuota<K> {
-    /// So many bytes in all, and of one client.
+    /// At most `max_bytes` of all clients together, and at most `max_client_bytes` of one client.
     #[must_use]
     pub const fn new(max_bytes: u64, max_client_bytes: u64) -> Self {
         Self {
@@ -93,8 +93,8 @@ impl<K: Ord + Clone> InboxQuota<K> {
         self.max_bytes.saturating_sub(self.taken_bytes)
     }
 
-    /// What is there was counted anew: files were taken out of the inbox, or put there by others. What
-    /// clients have sent is theirs still.
+    /// Sets the counted content of the inbox: files were taken out of it, or put there by others. The bytes
+    /// that clients have sent still count for each of them.
     pub const fn set_taken(&mut self, bytes: u64, files: u64) {
         (self.taken_bytes, self.taken_files) = (bytes, files);
     }
@@ -106,10 +106,10 @@ impl<K: Ord + Clone> InboxQuota<K> {
         self.left_in_all_bytes().min(self.max_client_bytes.saturating_sub(of_client))
     }
 
-    /// Takes up so many bytes for this client, or says how many there would have been.
+    /// Reserves `bytes` for this client, or returns the number of bytes that are left for it.
     ///
     /// # Errors
-    /// The bytes that are left, if they are fewer; nothing is taken up then.
+    /// The bytes that are left, if they are fewer; nothing is reserved then.
     pub fn reserve(&mut self, client: &K, bytes: u64) -> Result<(), u64> {
         let left = self.left_bytes(client);
         if bytes > left {

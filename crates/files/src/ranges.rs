@@ -103,7 +103,7 @@ impl Ranges {
         self.0.iter().map(|it| it.start / unit..it.end.div_ceil(unit)).collect()
     }
 
-    /// The same set, or one with more in it that has at most so many ranges: the narrowest gaps are closed.
+    /// This set if it has at most `max_ranges` ranges; else a larger one, with the narrowest gaps closed.
     #[must_use]
     pub fn with_at_most(mut self, max_ranges: usize) -> Self {
         let surplus = self.0.len().saturating_sub(max_ranges.max(1));

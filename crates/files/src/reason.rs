@@ -19,7 +19,7 @@ pub const NO_SUCH_FILE: CloseCode = CloseCode(256);
 /// The server takes no files.
 pub const NOT_ADMITTED: CloseCode = CloseCode(257);
 
-/// A message, a block or the request is none that was expected.
+/// A message, a block or the request was not expected.
 pub const NOT_UNDERSTOOD: CloseCode = CloseCode(258);
 
 /// The taker could not store the files.
@@ -37,7 +37,7 @@ pub const BAD_OFFER: CloseCode = CloseCode(262);
 /// Everything was done, but some files failed.
 pub const INCOMPLETE: CloseCode = CloseCode(263);
 
-/// Somebody stopped the program.
+/// A user stopped the program.
 pub const INTERRUPTED: CloseCode = CloseCode(264);
 
 /// What a code of section 8 means, for people.
@@ -78,9 +78,9 @@ pub enum Reason {
     WrongRoot = 7,
     /// The system of the taker has no such name.
     BadName = 8,
-    /// Somebody stopped the program.
+    /// A user stopped the program.
     Interrupted = 9,
-    /// Nobody asked for it.
+    /// The file was not asked for.
     NotWanted = 10,
     /// None of these.
     Other = 0,

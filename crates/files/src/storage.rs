@@ -13,7 +13,7 @@ pub trait Storage: Send + Sync {
     /// Writes all of these bytes.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Reads until the buffer is full or the file ends, and says how much it was.
+    /// Reads until the buffer is full or the file ends, and returns the number of bytes read.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Makes this range zeros without storing any; `false` if it cannot, and nothing is changed.

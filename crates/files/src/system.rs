@@ -1,8 +1,8 @@
-//! What of the disk the standard library does not reach: space, holes, locks. What is done to names is in
+//! The disk calls that the standard library lacks: space, holes, locks. The calls on names are in
 //! [`folder`](crate::folder).
 //!
-//! The invariant: where a system or a file system lacks a call, what is done instead has the same result,
-//! only slower or in more space.
+//! The invariant: where a system or a file system lacks a call, its replacement has the same result, only
+//! slower or in more space.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileType};
@@ -77,8 +77,8 @@ pub(crate) fn punch_hole(_file: &File, _offset: u64, _bytes: u64) -> io::Result<
     Ok(false)
 }
 
-/// Where the first byte is that is in no hole, from here on; `None` if there is none. Where the system does
-/// not say, every byte is.
+/// The offset of the first byte from `offset` on that is not in a hole; `None` if every byte is in one. Where
+/// the system cannot say, no byte is in a hole.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn next_data(file: &File, offset: u64) -> Option<u64> {
     // What is read is read at a place, so moving the cursor is nothing to anybody.

@@ -10,7 +10,7 @@ use crate::offer::MAX_FILES;
 /// Parts begin at multiples of this in their file, in bytes.
 pub const PART_UNIT: u64 = 1 << 20;
 
-/// Of the number of a want, this many are told apart in the tag of a part.
+/// The tag of a part has the number of its want modulo this.
 pub(crate) const PART_WANTS: u32 = 512;
 
 /// The lowest bit of the kind: the wire writes tags as numbers below 2^62.

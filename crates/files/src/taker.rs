@@ -198,7 +198,7 @@ pub struct Taker {
     failed: u32,
 }
 
-/// How far it is, without names.
+/// The state of the transfer, without file names.
 impl std::fmt::Debug for Taker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct("Taker");
@@ -252,7 +252,7 @@ impl Taker {
         &self.offer
     }
 
-    /// The same, to be looked at by another thread.
+    /// The giver's list, shared with another thread.
     #[must_use]
     pub fn shared_offer(&self) -> Arc<Offer> {
         Arc::clone(&self.offer)
@@ -302,7 +302,7 @@ impl Taker {
         self.active.values().any(is_asked)
     }
 
-    /// How far it is.
+    /// The progress of the transfer.
     pub fn progress(&mut self, now: Instant) -> Progress {
         let left = self.progress.wanted_bytes.saturating_sub(self.progress.verified_bytes);
         // Packed bytes, and those of lists, are not as many bytes of files.
@@ -365,19 +365,19 @@ impl Taker {
         self.spare_bytes
     }
 
-    /// So many bytes more may come of files whose size was not offered.
+    /// Allows `bytes` more bytes of files whose size was not offered.
     pub const fn add_spare_bytes(&mut self, bytes: u64) {
         self.spare_bytes = self.spare_bytes.saturating_add(bytes);
     }
 
-    /// The program stops: the giver is told why.
+    /// The program stops: this sends the reason to the giver.
     pub fn close(&mut self, code: CloseCode, reason: &str) {
         if self.turn != Turn::Ended {
             self.end(code, reason);
         }
     }
 
-    /// The connection ended: nothing more is asked for. What is here stays here.
+    /// The connection ended: nothing more is asked for. The bytes that came stay on the disk.
     pub fn handle_closed(&mut self) {
         self.turn = Turn::Ended;
         self.actions.clear();
@@ -492,7 +492,7 @@ impl Taker {
         self.act(TakerAction::SendMessage(message.to_bytes().into()));
     }
 
-    /// A file does not go on. What is here of it stays, with its journal.
+    /// A file fails. The bytes that came of it stay on the disk, with its journal.
     fn fail(&mut self, file: u32, fault: Fault, told: Told) {
         self.drop_blocks(file, fault.reason);
         if let Some(active) = self.active.remove(&file) {
@@ -509,7 +509,7 @@ impl Taker {
         self.free_copies(file);
     }
 
-    /// Of an empty directory nobody speaks as of a file.
+    /// Counts a finished file. An empty directory is not counted as a file.
     fn count_done(&mut self, file: u32) {
         let is_file = self.offer.entry(file).is_some_and(|entry| !entry.is_directory());
         self.progress.files_done += u32::from(is_file);
@@ -539,7 +539,7 @@ impl Taker {
     }
 }
 
-/// Who has said that a file failed.
+/// The end that has reported that a file failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     ByGiver,

@@ -47,8 +47,8 @@ const HASH_BYTES: usize = 32;
 /// same time and length, 255 of 256 are found. What remains is found when the chunk is read to be sent.
 const SAMPLES: usize = 8;
 
-/// How long before it was opened to be hashed a file has to be unchanged, in nanoseconds: it may be written
-/// to within the same tick of its clock and keep its ctime. FAT's tick is 2 s, and others are shorter.
+/// A file has to be unchanged for this time before it is opened to be hashed, in nanoseconds: a write within
+/// the same tick of the file system's clock keeps its ctime. FAT's tick is 2 s, and others are shorter.
 const SETTLED_NS: i64 = 2_000_000_000;
 
 /// What was kept.

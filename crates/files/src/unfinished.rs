@@ -230,7 +230,7 @@ impl<S: Storage> Unfinished<S> {
         Ok(())
     }
 
-    /// The same of a whole chunk that was verified, whose value in the file's tree is known by that.
+    /// Writes verified bytes. A whole chunk is not hashed again: `value` is its value in the file's tree.
     pub fn write_chunk(&self, offset: u64, bytes: &[u8], value: ChunkValue) -> io::Result<()> {
         let index = u32::try_from(offset / CHUNK_BYTES as u64).map_err(io::Error::other)?;
         debug_assert_eq!(value, self.value(index, bytes));
@@ -305,8 +305,8 @@ impl<S: Storage> Unfinished<S> {
         Ok(())
     }
 
-    /// Makes a checkpoint if the last one began so long ago; whether it did. At the first call the time
-    /// begins.
+    /// Makes a checkpoint if the last one began `interval` ago or earlier; returns whether it made one. The
+    /// first call starts the time.
     pub fn checkpoint_if_due(&self, now: Duration, interval: Duration) -> io::Result<bool> {
         // Held by another thread: that one is making it.
         let Ok(mut last) = self.last_checkpoint.try_lock() else { return Ok(false) };
@@ -334,7 +334,7 @@ impl<S: Storage> Unfinished<S> {
         done
     }
 
-    /// One at a time: of two at once only one is told that it failed.
+    /// Syncs the data, one thread at a time: of two syncs at once the system reports a failure to only one.
     fn sync(&self) -> io::Result<()> {
         let _only = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_broken()?;

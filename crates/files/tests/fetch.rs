@@ -98,8 +98,8 @@ fn a_file_is_no_place_for_several() -> Outcome<()> {
 }
 
 /// A file that is edited in place while it is served ended every fetch until the server was started again.
-/// A change of its size or time is seen before it is offered. One of its bytes alone ends the first fetch
-/// that finds it; the next gets what is there now.
+/// A change of its size or time is seen before it is offered. A change of its bytes alone ends the first
+/// fetch that finds it; the next fetch gets the changed file.
 #[test]
 fn a_file_that_changes_while_it_is_served_is_looked_at_again() -> Outcome<()> {
     use std::os::unix::fs::FileExt as _;

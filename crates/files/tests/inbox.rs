@@ -199,7 +199,7 @@ fn a_client_that_vanishes_at_once_leaves_nothing() {
     assert!(is_empty(bench.dir.path()));
 }
 
-/// What is left on the disk is charged for, and not once more when its client comes back.
+/// Bytes that an upload leaves on the disk are charged for, and not once more when its client comes back.
 #[test]
 fn a_client_that_comes_back_is_not_charged_again() {
     let mut bench = Bench::new(5 * MIB, 5 * MIB);
@@ -219,7 +219,7 @@ fn a_client_that_comes_back_is_not_charged_again() {
     }
 }
 
-/// Pipes get of what is left, and give back what they did not need.
+/// Pipes reserve some of the remaining quota, and return the bytes that they did not need.
 #[test]
 fn a_pipe_reserves_what_is_left_and_gives_it_back() {
     let mut bench = Bench::new(5 * MIB, 5 * MIB);

@@ -141,7 +141,7 @@ fn start(folder: &Path, seed: u64) -> Child {
     command.env(FOLDER, folder).env(FILE_SEED, seed.to_string()).spawn().unwrap()
 }
 
-/// One life of a child; it is killed after so many lines, or after it says that it is finishing.
+/// One run of a child; it is killed after a number of lines, or after it reports that it is finishing.
 fn live(
     folder: &Path,
     seed: u64,

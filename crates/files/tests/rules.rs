@@ -1,4 +1,4 @@
-//! The rules of STANDARD-1, section 8, one by one: what a peer must not say, and what is done about it.
+//! The rules of STANDARD-1, section 8, one by one: what a peer must not send, and how this end reacts.
 
 #![allow(
     clippy::single_range_in_vec_init,
@@ -269,8 +269,8 @@ fn the_program_may_refuse_and_stop() {
     assert!(matches!(actions[..], [TakerAction::Abandon { file: 0 }, TakerAction::Close { .. }]));
 }
 
-/// Another file with the same root was resumed, so that the connection does not deliver its chunks for this
-/// one: it is told which are here, and the others are wanted again. After three times the file fails.
+/// Another file with the same root was resumed, so the connection does not deliver its chunks for this one:
+/// the chunks here are reported to it, and the others are wanted again. After three retries the file fails.
 #[test]
 fn a_block_that_is_complete_without_all_chunks_is_wanted_again() {
     let mut taker = taking(TakerConfig::new(Ask::Open), &known(MIB));

@@ -70,7 +70,7 @@ fn address(n: usize) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::from_bits((10 << 24) + low), 5000))
 }
 
-/// A round: what is due, what the application does, what is sent. `sent` is handed each datagram.
+/// A round: deadlines, the work of the application, and sending. `sent` is called with each datagram.
 fn round(
     worker: &mut Worker,
     desk: &Mutex<Desk>,

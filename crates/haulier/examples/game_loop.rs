@@ -166,7 +166,7 @@ impl Snapshots {
         100.0 - self.delays.len() as f64 * 100.0 / self.sent.max(1) as f64
     }
 
-    /// The delay in ms that so many percent of them did not exceed.
+    /// The delay in ms that `percent` percent of them did not exceed.
     fn delay(&self, percent: usize) -> f64 {
         let at = self.delays.len() * percent / 100;
         self.delays.get(at).map_or(f64::NAN, |delay| delay.as_secs_f64() * 1e3)

@@ -18,10 +18,10 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Level, Metadata};
 
-/// The most that is wanted: nothing, and then one level more each.
+/// The maximum that the subscriber wants: 0 for nothing, 1 up to INFO, 2 up to DEBUG, 3 up to TRACE.
 static WANTED: AtomicU8 = AtomicU8::new(0);
 static SPANS: AtomicU64 = AtomicU64::new(0);
-/// The level, the span that it was in, and the words and fields.
+/// Each span and event: the level, the span that it is or is in, and the words and fields.
 static HEARD: Mutex<Vec<(Level, Option<u64>, String)>> = Mutex::new(Vec::new());
 
 thread_local!(static INSIDE: std::cell::RefCell<Vec<u64>> = const { std::cell::RefCell::new(Vec::new()) });

@@ -1,7 +1,7 @@
-//! A map of a block on its way, for people who look: which of its chunks are done, and which slices of those
-//! in between were sent, arrived, and are missing.
+//! A map of a block in transfer, for display: which of its chunks are done, and for the chunks in progress,
+//! which slices were sent, have arrived, and are missing.
 //!
-//! The invariant: a map is a copy, of bounded size whatever the block's, and nothing decides by it.
+//! The invariant: a map is a copy, of bounded size whatever the block's, and nothing is decided by it.
 
 use alloc::vec::Vec;
 
@@ -11,24 +11,25 @@ use crate::chunk::MAX_SLICES;
 /// Words of the largest chunk's slices, a bit each.
 const WORDS: usize = MAX_SLICES / 32;
 
-/// Chunks behind the first that is not done of which a map says whether they are: as many as may be open.
+/// The number of chunks after the first unfinished one for which a map says whether they are done: as many as
+/// may be open.
 pub(crate) const MAX_AHEAD: u32 = 1024;
 
-/// The state of a source slice, as the end knows it whose map it is.
+/// The state of a source slice, as known to the end that made the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SliceState {
-    /// It was not sent yet; at the receiver, nothing of it is known.
+    /// It was not sent yet; at the receiver, nothing is known of it.
     Waiting,
-    /// It is on the way. Only a sender knows this.
+    /// It is in flight. Only a sender knows this.
     InFlight,
-    /// It was lost, and is not on the way again; at the receiver, one after it has arrived.
+    /// It was lost, and is not in flight again; at the receiver, a later slice has arrived.
     Missing,
     /// The receiver has it.
     Arrived,
 }
 
-/// A chunk of which slices are on the way.
+/// A chunk with slices in flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChunkMap {
@@ -36,9 +37,9 @@ pub struct ChunkMap {
     pub index: u32,
     /// Source slices that it is cut into, up to 256.
     pub slices: u16,
-    /// Repair slices that were sent of it, 0 at the receiver, which does not know.
+    /// Repair slices of it that were sent; 0 at the receiver, which does not know the number.
     pub repairs_sent: u16,
-    /// Repair slices that have arrived: each stands for one that is missing.
+    /// Repair slices that have arrived: each replaces a missing slice.
     pub repairs_arrived: u16,
     sent: BitSet<WORDS>,
     missing: BitSet<WORDS>,
@@ -46,7 +47,7 @@ pub struct ChunkMap {
 }
 
 impl ChunkMap {
-    /// One of which nothing was sent. More slices than a chunk has count as the most that one has.
+    /// A chunk of which nothing was sent yet. `slices` is limited to [`MAX_SLICES`].
     pub(crate) fn new(index: u32, slices: usize) -> Self {
         let slices = u16::try_from(slices.min(MAX_SLICES)).unwrap_or_default();
         let none = BitSet::EMPTY;

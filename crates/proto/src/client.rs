@@ -222,7 +222,7 @@ impl ClientMachine {
         &self.drops
     }
 
-    /// What its connection has done so far.
+    /// The work that its connection has done since its start.
     #[doc(hidden)]
     #[must_use]
     pub fn work(&self) -> Work {
@@ -236,13 +236,13 @@ impl ClientMachine {
         self.connection().map_or(0, Connection::memory_bytes) + self.pool.held_bytes()
     }
 
-    /// Bytes of all datagrams so far.
+    /// Bytes of all its datagrams, sent and received.
     #[must_use]
     pub const fn wire_bytes(&self) -> WireBytes {
         self.wire_bytes
     }
 
-    /// Closes the connection, or abandons the handshake; the server then hears nothing of it.
+    /// Closes the connection, or abandons the handshake, of which the server then gets no report.
     pub fn close(&mut self, now: Instant, code: CloseCode, reason: &str) {
         match &mut self.phase {
             Phase::Handshaking(_) => self.fail(now, CloseReason::Here(code)),

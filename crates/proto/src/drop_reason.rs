@@ -85,7 +85,7 @@ haulier_core::drop_reasons! {
     Duplicate = "duplicate", Honest;
     /// A slice of a chunk beyond the window of chunks that are accepted.
     FutureChunk = "future_chunk", Honest;
-    /// A slice or page that there is no room for yet. It is not acknowledged, and comes again.
+    /// A slice or page for which there is no room yet. It is not acknowledged, and the peer sends it again.
     NotKept = "not_kept", Honest;
     /// A slice of a chunk that is finished. It still makes an ack due.
     OldChunk = "old_chunk", Honest;

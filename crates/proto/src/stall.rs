@@ -1,8 +1,8 @@
-//! How long a block has made no progress. Time in which nothing at all is heard from the peer does not count:
-//! then the link may be down, and the idle timeout decides when that ends the connection (H-5.1b).
+//! The time that a block has made no progress. Time in which nothing at all is heard from the peer does not
+//! count: then the link may be down, and the idle timeout decides when that ends the connection (H-5.1b).
 //!
-//! The invariant: no more than the idle timeout is left out between two steps of progress, so a peer that
-//! says something now and then and makes no progress comes to an end all the same.
+//! The invariant: at most the idle timeout is left out between two steps of progress, so the connection to a
+//! peer that sends something now and then and makes no progress ends nevertheless.
 
 use core::time::Duration;
 
@@ -27,9 +27,9 @@ pub(crate) struct StallClock {
     progress_at: Instant,
     /// When the peer was heard last.
     heard_at: Instant,
-    /// What does not count of the time since the last progress.
+    /// The part of the time since the last progress that does not count.
     silent: Duration,
-    /// The most that does not count.
+    /// The maximum of `silent`.
     max_silent: Duration,
 }
 
@@ -54,12 +54,12 @@ impl StallClock {
         was_silent
     }
 
-    /// So much of the time was a pause for another reason, which ends now.
+    /// A pause for another reason ends now; it lasted for `pause`, which does not count.
     pub(crate) fn on_pause(&mut self, now: Instant, pause: Duration) {
         self.progress_at = now.min(self.progress_at + pause);
     }
 
-    /// When there was no progress for so long, if the peer is not heard before.
+    /// The time at which `wait` will have passed without progress, if the peer is not heard before.
     pub(crate) fn stalled_at(&self, wait: Duration) -> Instant {
         let stalled_at = self.progress_at + wait.saturating_add(self.silent);
         if stalled_at < self.silence_from() + SILENCE {

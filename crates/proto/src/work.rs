@@ -1,8 +1,8 @@
-//! What a machine has done so far, in counts of what costs time.
+//! The work that a machine has done since its start, as counts of the operations that cost time.
 //!
 //! A wall clock measures the computer as well, and differs from run to run. These counts depend on the input
 //! alone, so the soaks and fuzzers can demand that the work for each received datagram is bounded. The
-//! invariant: each counter only grows, and counts work where it is done, also for what is then refused.
+//! invariant: each counter only grows, and counts work where it is done, even if the input is then refused.
 
 use core::ops::AddAssign;
 

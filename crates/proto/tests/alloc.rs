@@ -1,5 +1,5 @@
-//! Nothing that a stranger can request allocates, nor does a datagram of a connection. Allocations are
-//! counted for the whole process, which requires a separate test program.
+//! No request of an unknown client allocates, and no datagram of a connection does. Allocations are counted
+//! for the whole process, which requires a separate test program.
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
@@ -119,7 +119,7 @@ impl Room {
         }
     }
 
-    /// The datagrams sent so far, and the messages delivered plus repair slices sent.
+    /// The number of datagrams that were carried, and of messages delivered plus repair slices sent.
     fn carried(&self) -> (u64, u64) {
         let id = self.server.connections().next().unwrap();
         let repairs = self.server.connection(id).unwrap().stats().repair_slices_sent;

@@ -136,8 +136,8 @@ fn idle_connections_are_small() {
     assert!(all <= 128.0);
 }
 
-/// What a handshake takes that is never completed, with the world begun to its client: the default of
-/// `ServerLimits::handshakes` is for so many of them.
+/// The memory of a handshake that is never completed, with the world begun to its client. The default of
+/// `ServerLimits::handshakes` is the maximum number of such handshakes.
 #[test]
 fn handshakes_in_progress_are_small() {
     let world = Block::new(1, vec![7; 1 << 20]);

@@ -1,5 +1,5 @@
-//! CoDel, the queue manager of many home routers (RFC 8289): it drops what waited too long for too long, and
-//! ever more often until the queue is short.
+//! CoDel, the queue manager of many home routers (RFC 8289): once packets have waited too long for some time,
+//! it drops some, and ever more often until the queue is short.
 //!
 //! A link knows when a packet will leave the queue when it joins it, so the verdict is made then, for that
 //! time. There is one difference to the RFC: a queue of at most one packet, which is never dropped from, is
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use haulier_proto::Instant;
 
-/// Bytes of a full packet: a queue of no more is no queue.
+/// Bytes of a full packet: a queue of at most this does not count as a queue.
 const MAX_PACKET_BYTES: u64 = 1500;
 
 /// After this many intervals without a drop it begins anew (RFC 8289, 5.4).
@@ -18,9 +18,9 @@ const FORGETS_AFTER: u32 = 16;
 /// The settings of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoDel {
-    /// The queueing delay that may stand.
+    /// The queueing delay that may last.
     pub target: Duration,
-    /// For how long more is borne: about a worst round trip.
+    /// How long a larger delay is accepted: about the longest round trip.
     pub interval: Duration,
 }
 
@@ -32,8 +32,7 @@ impl Default for CoDel {
 }
 
 impl CoDel {
-    /// The usual settings for a link of this rate: where a packet takes longer than the target, that is one
-    /// and a half of them.
+    /// The usual settings for a link of this rate: the target is at least the time of one and a half packets.
     #[must_use]
     pub fn for_rate(bps: u64) -> Self {
         let packet = Duration::from_nanos(MAX_PACKET_BYTES * 8 * 1_000_000_000 / bps.max(1));
@@ -54,8 +53,8 @@ pub(crate) struct CoDelState {
 }
 
 impl CoDelState {
-    /// Whether a packet is dropped that leaves the queue at `now` and was in it for so long. It found this
-    /// many bytes there. Called in the order of leaving.
+    /// Whether a packet is dropped that leaves the queue at `now` and `waited` in it. When it came, the queue
+    /// held `found_bytes`. Called in the order in which packets leave.
     pub(crate) fn drops(
         &mut self,
         codel: &CoDel,
@@ -74,7 +73,7 @@ impl CoDelState {
             return is_due;
         }
         if is_above {
-            // Where it stopped a moment ago it goes on at the pace that it had.
+            // If it stopped dropping a moment ago, it goes on at the pace that it had.
             let since = self.count - self.last_count;
             let is_recent = now.since(self.drop_next) < codel.interval * FORGETS_AFTER;
             self.count = if since > 1 && is_recent { since } else { 1 };

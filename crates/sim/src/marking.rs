@@ -11,7 +11,7 @@ pub struct Mtu {
 }
 
 impl Mtu {
-    /// The same, and from this time on another size.
+    /// These sizes, and from the time `at` on another one.
     #[must_use]
     pub fn then(mut self, at: Instant, bytes: u64) -> Self {
         self.changes.push((at, bytes));

@@ -3,8 +3,8 @@
 //! A record is text. Each line is a time in milliseconds from its start, at which an opportunity to deliver
 //! 1500 bytes comes; the same time on several lines is several of them. It repeats without end, and takes as
 //! long as its last line says. A packet leaves when the opportunities that came since it was queued have
-//! carried all of its bytes; one opportunity can carry the end of a packet and the start of the next, and
-//! what nobody waits for is lost.
+//! carried all of its bytes; one opportunity can carry the end of a packet and the start of the next, and an
+//! opportunity is lost if no packet waits.
 //!
 //! The invariant: times never fall, and the last is above zero. So a link with a record always goes on.
 
@@ -66,7 +66,7 @@ impl Record {
     /// Reads the text of one.
     ///
     /// # Errors
-    /// If it is none.
+    /// If the text is not a record.
     pub fn parse(text: &str) -> Result<Self, RecordError> {
         let mut at_ms: Vec<u64> = Vec::new();
         for (line, text) in (1..).zip(text.lines()) {
@@ -115,7 +115,7 @@ impl Record {
         self.at_ms.len() as u64 * OPPORTUNITY_BYTES * 8 * 1_000 / self.lasts_ms()
     }
 
-    /// The same record as text.
+    /// This record as text.
     #[must_use]
     pub fn to_text(&self) -> String {
         self.at_ms.iter().map(|at| format!("{at}\n")).collect()
@@ -149,7 +149,7 @@ impl Record {
     }
 }
 
-/// Of a line that is no time, so much is shown.
+/// The maximum number of characters that an error shows of a line that is not a time.
 const MAX_QUOTED_CHARS: usize = 32;
 
 /// A record as a link has it: it may begin anywhere in it.
@@ -157,7 +157,7 @@ const MAX_QUOTED_CHARS: usize = 32;
 pub struct Recorded {
     /// The record.
     pub record: Record,
-    /// What has passed of it at time zero.
+    /// The part of it that has passed at time zero.
     pub skipped: Duration,
 }
 
@@ -175,7 +175,7 @@ impl Recorded {
         first_from(to).saturating_sub(first_from(from)) * OPPORTUNITY_BYTES
     }
 
-    /// When so many bytes have passed, if they are all there from a time on.
+    /// When `bytes` bytes have passed, if all of them wait at the time `from`.
     #[must_use]
     pub fn passed(&self, from: Instant, bytes: u64) -> Instant {
         let first = self.record.first_from(self.since_start(from));
@@ -276,7 +276,7 @@ mod tests {
             out
         };
         assert_eq!(arrivals(0, 6), [10, 20, 20, 30, 40, 40]);
-        // What nobody waited for is lost, and the record repeats.
+        // Opportunities without a waiting packet are lost, and the record repeats.
         assert_eq!(arrivals(75, 3), [80, 90, 90]);
         assert_eq!(arrivals(90, 1), [100], "that of 90 is used up");
         assert_eq!(arrivals(100, 1), [110], "that of 100 has 500 bytes left");

@@ -75,7 +75,7 @@ impl Rng {
     /// One of the choices.
     ///
     /// # Panics
-    /// If there is none.
+    /// If `choices` is empty.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len() as u64) as usize]
     }

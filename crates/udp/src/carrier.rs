@@ -1,4 +1,4 @@
-//! What carries datagrams: a socket, or something like it in a test.
+//! The interface to what carries datagrams: a socket, or a substitute in a test.
 
 use std::io;
 
@@ -6,9 +6,10 @@ use haulier_core::Run;
 
 use crate::Inbox;
 
-/// Carries datagrams, and never waits. It says what the system says; the [`Runner`](crate::Runner) judges it.
+/// Carries datagrams, and never waits. It returns the system's errors; the [`Runner`](crate::Runner) judges
+/// them.
 pub trait Carrier {
-    /// Fills `inbox` with what has arrived, as far as it holds it, and returns how many datagrams that are.
+    /// Fills `inbox` with the datagrams that have arrived, as far as they fit, and returns their number.
     ///
     /// # Errors
     /// `WouldBlock` if there is nothing; anything else the system says.
@@ -21,7 +22,7 @@ pub trait Carrier {
     fn send(&mut self, run: &Run<'_>) -> io::Result<()>;
 
     /// Sends several datagrams, each a run of its own, that have one ECN field, one address of ours and one
-    /// version of IP. Returns how many have gone, from the first on; an error is the first one's.
+    /// version of IP. Returns the number that were sent, from the first on; an error is that of the first.
     ///
     /// # Errors
     /// As the system says.
@@ -29,12 +30,12 @@ pub trait Carrier {
         datagrams.first().map_or(Ok(0), |first| self.send(first).map(|()| 1))
     }
 
-    /// How many datagrams that may have: 1 if the system has no call for several.
+    /// The maximum number of datagrams of such a call: 1 if the system has no call for several.
     fn max_several(&self) -> usize {
         1
     }
 
-    /// How many datagrams a run may have: 1 if the system cannot split.
+    /// The maximum number of datagrams of a run: 1 if the system cannot split.
     fn max_segments(&self) -> usize;
 
     /// From now on a run has at most this many.

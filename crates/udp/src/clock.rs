@@ -24,7 +24,7 @@ impl Clock {
         Instant::from_nanos(u64::try_from(elapsed).unwrap_or(u64::MAX))
     }
 
-    /// How long until `at`; zero if it is past.
+    /// The time until `at`; zero if `at` is past.
     #[must_use]
     pub fn until(&self, at: Instant) -> Duration {
         at.since(self.now())

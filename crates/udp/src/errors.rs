@@ -48,13 +48,13 @@ pub(crate) fn is_too_long(error: &io::Error) -> bool {
 /// Whether an error of a send of several datagrams may mean that the system does not split: `EIO` where a
 /// driver of the interface cannot, `EINVAL` where the kernel does not know how.
 pub(crate) fn is_split_refused(error: &io::Error) -> bool {
-    /// The same on Linux and Android, where it matters.
+    /// Its number on Linux and Android, where it matters.
     const EIO: i32 = 5;
     error.kind() == ErrorKind::InvalidInput || error.raw_os_error() == Some(EIO)
 }
 
-/// Whether an error of a call for several datagrams may mean that there is no such call, or not with an ECN
-/// field: `ENOSYS`, `EPERM` where a filter of calls does not know it, `EINVAL`.
+/// Whether an error of a call for several datagrams may mean that the system does not have the call, or does
+/// not take an ECN field with it: `ENOSYS`, `EPERM` where a filter of calls does not know it, `EINVAL`.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn is_call_refused(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| [38, 1, 22].contains(&code))

@@ -17,8 +17,8 @@ use crate::Clock;
 /// datagram, which is less than its copy; 32 would save 15 ns more and double the memory.
 const BUFFERS: usize = if BATCH_SIZE < 16 { BATCH_SIZE } else { 16 };
 
-/// The same after a call in which datagrams were joined: a few of these are as much as a cache of one core
-/// holds beside what is made of them, and the price of a call is little for so many bytes.
+/// Buffers that a call fills at most after one in which datagrams were joined: a few of these, with what is
+/// made of them, fill the cache of one core, and the price of a call is small for this number of bytes.
 const JOINED_BUFFERS: usize = if BUFFERS < 4 { BUFFERS } else { 4 };
 
 /// Bytes of each: what a system that joins datagrams of one sender (GRO) may put into it, and more than any
@@ -75,7 +75,7 @@ impl Inbox {
         self.buffers[..ready].fill(0);
     }
 
-    /// Lets `receive` fill the buffers, and returns how many datagrams that are. What was in them is gone.
+    /// Lets `receive` fill the buffers, and returns the number of datagrams in them. Old contents are lost.
     pub(crate) fn fill<E>(
         &mut self,
         is_wildcard: bool,
@@ -134,7 +134,7 @@ fn is_own(ip: IpAddr) -> bool {
     !ip.is_multicast() && !ip.is_unspecified() && ip != IpAddr::from([255; 4])
 }
 
-/// The time of day, since 1970; zero on a machine that thinks it is earlier.
+/// The time of day, since 1970; zero on a machine whose clock shows an earlier time.
 fn wall() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

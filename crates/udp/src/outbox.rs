@@ -1,9 +1,9 @@
-//! What a machine has handed out, on its way to the carrier.
+//! The datagrams that a machine has handed out, on their way to the carrier.
 //!
 //! The system splits one buffer into datagrams of equal size (generic segmentation offload, GSO), so a batch
-//! goes run by run ([`Batch::run`]), from the buffer in which it was composed. Where it does not, or each of
-//! them goes elsewhere, several are offered with one call all the same. A machine that was asked for a
-//! datagram has handed it out: whatever the system says, each is offered until it is taken or lost, in order.
+//! goes run by run ([`Batch::run`]), from the buffer in which it was composed. Where the system does not
+//! split, or each datagram goes to another peer, one call still offers several. A datagram that the machine
+//! has handed out is gone from it: whatever the system says, each is offered until taken or lost, in order.
 
 use std::io;
 use std::ops::Range;
@@ -20,7 +20,7 @@ const BATCH_DATAGRAMS: usize = 54;
 /// IPv6 could be 40 bytes longer, which is no datagram more.
 const MAX_RUN_BYTES: usize = 65_535 - 40 - 8;
 
-/// A batch, and how far it has been sent.
+/// A batch, and which of its datagrams have gone.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     batch: Batch,
@@ -30,7 +30,7 @@ pub(crate) struct Outbox {
     blocked: Option<Blocked>,
 }
 
-/// What the system said to the run at `next` so far.
+/// The answer of the system to earlier offers of the run at `next`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Nothing, or "not now".
@@ -53,7 +53,7 @@ pub(crate) enum Blocked {
 
 /// What became of a run.
 enum Sent {
-    /// So many datagrams.
+    /// The system took this number of datagrams.
     Taken(usize),
     Blocked(Blocked),
     Lost,
@@ -73,7 +73,7 @@ impl Outbox {
         self.blocked
     }
 
-    /// Lets `compose` fill the batch, which is empty before. Returns how many datagrams it has now.
+    /// Lets `compose` fill the batch, which is empty before. Returns the number of its datagrams.
     pub(crate) fn fill(&mut self, compose: impl FnOnce(&mut Batch)) -> usize {
         debug_assert!(self.next == self.batch.len(), "the last batch was sent");
         self.batch.clear();
@@ -87,7 +87,7 @@ impl Outbox {
         self.batch.is_full()
     }
 
-    /// Sends what is left of the batch. Returns whether all of it has gone.
+    /// Sends the rest of the batch. Returns whether each datagram was taken or lost.
     pub(crate) fn send(
         &mut self,
         carrier: &mut impl Carrier,
@@ -153,8 +153,8 @@ fn next_run(batch: &Batch, next: usize, max_datagrams: usize) -> Option<Run<'_>>
     Some(run)
 }
 
-/// The datagrams at these places that may be offered with one that is in front of them, up to the first that
-/// may not. Where the system splits, those that are a run are none of them.
+/// The datagrams at these places that may be offered together with the one in front of them, up to the first
+/// that may not. Where the system splits, a run of several ends this list.
 fn others<'a>(
     batch: &'a Batch,
     first: &Run<'_>,

@@ -1,16 +1,17 @@
-//! Waits that end on time, where that costs nobody's battery.
+//! Waits that end on time, where that uses up no battery.
 //!
 //! Linux ends a thread's waits up to 50 us late, so that several threads wake up together. A tick of
 //! pacing is 25 to 100 us on a fast link, of which this is a half or more. So a network thread may ask for
-//! waits that end at most [`SLACK`] late: it does not wake up more often, only apart from others, which is
-//! why it does not while the machine runs on its battery. The invariant: only the calling thread's waits
-//! change, so only a thread of our own asks. Spinning until the moment would be more exact by some
+//! waits that end at most [`SLACK`] late: it does not wake up more often, but not together with others
+//! either, so it does not ask while the machine runs on its battery. The invariant: only the calling thread's
+//! waits change, so only a thread of our own asks. Spinning until the moment would be more exact by some
 //! microseconds; it takes a core from the program, whose other end may need it.
 
 use std::fs;
 use std::path::Path;
 
-/// What the waits of a punctual thread may be late, in nanoseconds: less than it takes to wake up.
+/// The maximum time by which waits of a punctual thread end late, in nanoseconds: less than it takes to wake
+/// up.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const SLACK: std::num::NonZeroU64 = std::num::NonZeroU64::new(1_000).unwrap();
 
@@ -22,7 +23,7 @@ const SUPPLIES: &str = "/sys/class/power_supply";
 pub fn keep_time() {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if !is_on_battery(Path::new(SUPPLIES)) {
-        // What is refused stays as it was.
+        // If the system refuses, the waits stay as they were.
         let _granted = rustix::thread::set_current_timer_slack(Some(SLACK));
     }
 }

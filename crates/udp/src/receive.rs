@@ -1,11 +1,11 @@
 //! Receiving many datagrams with one call on Linux, with everything that the system says about each.
 //!
-//! `quinn-udp` (0.6.3) offers the system 96 bytes for what it says. Since that includes the time of arrival
-//! they are too few for datagrams that were joined: time, size of each, our address and ECN field are 112
-//! bytes, 120 with IPv6, and the system leaves the last one out, which is the ECN field. Whoever counts marks
-//! then counts none of them, and the sender takes the path for one that clears the field. So the call is made
-//! here, with room for all; its options are still `quinn-udp`'s. The invariant: nothing that the system has
-//! to say is cut off.
+//! `quinn-udp` (0.6.3) offers the system 96 bytes for what it reports. With the time of arrival these are too
+//! few for datagrams that were joined: time, size of each, our address and ECN field are 112
+//! bytes, 120 with IPv6, and the system leaves the last one out, which is the ECN field. A receiver then
+//! counts no marks, and the sender takes the path for one that clears the field. So the call is made here,
+//! with room for all; its options are still `quinn-udp`'s. The invariant: nothing that the system has to say
+//! is cut off.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -19,7 +19,7 @@ use nix::sys::socket::{
 use nix::sys::time::TimeSpec;
 use quinn_udp::{EcnCodepoint, RecvMeta};
 
-/// Fills the buffers, and says of each what is in it. Returns how many were filled.
+/// Fills the buffers, and describes the content of each. Returns the number of buffers filled.
 pub(crate) fn receive(
     socket: &UdpSocket,
     buffers: &mut [IoSliceMut<'_>],
@@ -34,8 +34,8 @@ pub(crate) fn receive(
     let received = recvmmsg(socket.as_raw_fd(), &mut headers, &mut slices, flags, None)?;
     let mut filled = 0;
     for (message, meta) in received.zip(metas) {
-        // One of which nothing can be said is empty, from nobody: the others were received too, and an error
-        // would lose them.
+        // A buffer that cannot be described counts as empty, without a sender: the others were received too,
+        // and an error would lose them.
         *meta = decode(&message).unwrap_or_default();
         filled += 1;
     }

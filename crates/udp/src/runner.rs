@@ -100,7 +100,7 @@ pub struct Runner<M, S = Socket> {
     stats: RunnerStats,
     /// The last round reached a limit, so there is more to do; the system will not wake us for it.
     has_more: bool,
-    /// The last round gave up receiving, for the carrier gave only errors.
+    /// The last round stopped receiving, because the carrier returned only errors.
     is_failing: bool,
 }
 
@@ -134,15 +134,15 @@ impl<M: Machine, S: Carrier> Runner<M, S> {
         &self.stats
     }
 
-    /// Goes on with another carrier, and returns the old one. What waited in it is lost, like anything on the
-    /// way.
+    /// Goes on with another carrier, and returns the old one. Datagrams that waited in it are lost, like
+    /// those on the way.
     #[doc(hidden)]
     pub const fn replace_carrier(&mut self, carrier: S) -> S {
         std::mem::replace(&mut self.carrier, carrier)
     }
 
-    /// Makes memory ready that would otherwise be when much arrives for the first time: for a while in which
-    /// there is nothing to do.
+    /// Makes the system give memory that it would otherwise give when many datagrams arrive for the first
+    /// time. To be called while there is nothing to do.
     #[doc(hidden)]
     pub fn make_ready(&mut self) {
         self.inbox.make_ready();
@@ -155,7 +155,8 @@ impl<M: Machine, S: Carrier> Runner<M, S> {
         self.carrier.limit_segments(max_segments);
     }
 
-    /// Receives what is there, acts on what is due, sends what there is to send. Never waits.
+    /// Receives the datagrams that have arrived, runs the timers that have expired, and sends the machine's
+    /// datagrams. Never waits.
     ///
     /// # Errors
     /// Those of the carrier that will not pass. Never for one packet, full buffers, or an ICMP error.
@@ -165,7 +166,7 @@ impl<M: Machine, S: Carrier> Runner<M, S> {
         self.transmit()
     }
 
-    /// Sends what there is to send, and does nothing else: for an answer that should not wait for the next
+    /// Sends the machine's datagrams, and does nothing else: for an answer that should not wait for the next
     /// round.
     ///
     /// # Errors
@@ -190,7 +191,7 @@ impl<M: Machine, S: Carrier> Runner<M, S> {
         Ok(())
     }
 
-    /// How long there is nothing to do unless the carrier says so, but no longer than `max`.
+    /// How long there is nothing to do unless the carrier reports something, but no longer than `max`.
     pub fn pause(&self, max: Duration) -> Duration {
         if self.has_more {
             return Duration::ZERO;
@@ -203,7 +204,7 @@ impl<M: Machine, S: Carrier> Runner<M, S> {
         self.machine.poll_timeout().map_or(max, |at| max.min(self.clock.until(at)))
     }
 
-    /// Whether more waits than one round may do.
+    /// Whether more work waits than one round may do.
     fn receive(&mut self) -> io::Result<bool> {
         let (mut received, mut passed_over, mut has_entropy) = (0, 0, false);
         self.is_failing = false;

@@ -1,8 +1,8 @@
 //! Sending several datagrams with one call on Linux, where the system does not split one buffer (GSO) or they
 //! go to several addresses.
 //!
-//! The call sends them one after the other and says how many have gone. What keeps the first of those left is
-//! said by the next call, so that an error is always of the first datagram that was offered.
+//! The call sends them one after the other and returns the number that were sent. An error of a later
+//! datagram is reported by the next call, so that an error is always that of the first datagram offered.
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -13,7 +13,7 @@ use nix::libc;
 use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg};
 
 /// Sends these, each a datagram, to `remote` or each to its own address. They have one ECN field, which is
-/// `ecn`, one address of ours, and one version of IP. Returns how many have gone, from the first on.
+/// `ecn`, one address of ours, and one version of IP. Returns the number sent, from the first on.
 pub(crate) fn send(
     socket: &UdpSocket,
     datagrams: &[Run<'_>],

@@ -3,8 +3,8 @@
 //! "Make sure you increase the size of your OS socket buffers on both ends so they are larger than your
 //! maximum chunk size (I recommend at least double), otherwise you'll be dropping slices packets before
 //! they even hit the wire" (*Sending Large Blocks of Data*, "Kicking it up a notch"). The calls are
-//! `quinn-udp`'s, which knows how each system does it (`docs/decisions/0011-batches.md`), but for receiving
-//! on Linux ([`receive`](crate::receive)).
+//! `quinn-udp`'s, which knows how each system does it (`docs/decisions/0011-batches.md`), except for
+//! receiving on Linux ([`receive`](crate::receive)).
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -26,13 +26,13 @@ pub const WANTED_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 /// grants.
 const ENOUGH_BUFFER_BYTES: usize = 2 * MAX_CHUNK_BYTES;
 
-/// Datagrams that are no run and go with one call: with so many its price, some 500 ns, is little beside what
-/// the system takes for each.
+/// The maximum number of datagrams that are no run in one call: with 64 its price, some 500 ns, is small
+/// beside what the system takes for each datagram.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const MAX_SEVERAL: usize = 64;
 
-/// Whether a socket that is connected takes an address, and so an ECN field, all the same: not on macOS and
-/// the BSDs.
+/// Whether a connected socket accepts an address with a datagram, and so an ECN field: not on macOS and the
+/// BSDs.
 const TAKES_ADDRESS: bool =
     cfg!(any(target_os = "linux", target_os = "android", target_os = "windows"));
 

@@ -13,7 +13,7 @@ const JUMBO_BYTES: u16 = 9000;
 /// 32 bytes fit for keys, from the operating system.
 ///
 /// # Errors
-/// When the system has none to give: then nothing that needs keys may run.
+/// When the system has no random bytes: then nothing that needs keys may run.
 pub fn seed() -> io::Result<[u8; 32]> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| io::Error::other(error.to_string()))?;
@@ -34,7 +34,7 @@ pub fn receive_buffer_bytes() -> u64 {
     sockets().1
 }
 
-/// The largest datagram, and what may wait to be read; 0 if no socket could be opened.
+/// The largest datagram, and the bytes that may wait to be read; 0 if no socket could be opened.
 fn sockets() -> (u16, u64) {
     static KNOWN: OnceLock<(u16, u64)> = OnceLock::new();
     *KNOWN.get_or_init(|| {

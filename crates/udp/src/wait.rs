@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::{Socket, WakeUp};
 
-/// Longer waits end early, for `poll` of some systems knows no longer ones than 24 days.
+/// Longer waits end early, because `poll` of some systems cannot wait for more than 24 days.
 const MAX_WAIT: Duration = Duration::from_secs(86_400);
 
 /// What a runner waits for: [`Runner::interest`](crate::Runner::interest).
@@ -21,7 +21,7 @@ const MAX_WAIT: Duration = Duration::from_secs(86_400);
 pub struct Interest<'a> {
     pub(crate) socket: &'a Socket,
     pub(crate) is_readable: bool,
-    /// A socket is writable nearly always; asked without need, it would never let us sleep.
+    /// A socket is writable nearly always: asking for it without need would end every sleep at once.
     pub(crate) is_writable: bool,
 }
 

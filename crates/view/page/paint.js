@@ -10,7 +10,7 @@ export function colors() {
   return Object.fromEntries(NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-// A canvas of so many points, sharp on any screen. Returns what to draw with, on an empty picture.
+// A canvas of this size in points, sharp on any screen. Returns its drawing context, with an empty picture.
 export function fit(canvas, width, height) {
   const scale = window.devicePixelRatio || 1;
   const [wide, high] = [Math.round(width * scale), Math.round(height * scale)];
@@ -31,7 +31,7 @@ export function drawCell(at, left, top, color, isFrame) {
   if (isFrame) at.clearRect(left + 1.5, top + 1.5, CELL - 5, CELL - 5);
 }
 
-// A curve over all of the width: the values of so many moments, the last at the right.
+// A curve over all of the width: the values of `count` moments, the last at the right.
 export function drawCurve(at, values, { count, most, width, height, color, isFilled }) {
   if (values.length === 0) return;
   const x = (i) => width - ((values.length - 1 - i) / Math.max(1, count - 1)) * width;

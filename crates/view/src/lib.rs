@@ -1,15 +1,15 @@
-//! A running server or client of haulier, to look at.
+//! Shows a running server or client of haulier.
 //!
-//! A [`Snapshot`] is what one of them looks like at a moment: its counters, its drops by reason, and for each
-//! of the first 200 connections who it is, how far its block is, its rate, round trip, loss, memory, and the
+//! A [`Snapshot`] is the state of one of them at a moment: its counters, its drops by reason, and for each of
+//! the first 200 connections the peer, the progress of its block, its rate, round trip, loss, memory, and the
 //! map of the slices on the way. A [`Watch`] makes them. A [`View`] makes four a second and offers them to a
 //! browser: a page that draws them as they come, one as JSON, and all counters as OpenMetrics. With the
 //! feature `metrics`, which is on, it also publishes them to the facade of that name, for an exporter of the
 //! program's own.
 //!
 //! Nothing here changes anything: a view answers GET and HEAD alone. It takes the server's lock once for each
-//! connection, never across all. It is off until it is started, and whoever reaches its address sees who
-//! plays: give it a loopback address, unless a proxy that asks for a password is in front of it.
+//! connection, never across all. It is off until it is started, and whoever reaches its address sees the
+//! players: give it a loopback address, unless a proxy that asks for a password is in front of it.
 //!
 //! ```
 //! use haulier::{Server, ServerConfig, ServerCredentials};

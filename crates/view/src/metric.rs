@@ -14,11 +14,11 @@ pub enum MetricKind {
     Counter,
     /// As it is now.
     Gauge,
-    /// How many were at most so large.
+    /// A histogram: for each bound the number of values that were at most as large.
     Histogram,
 }
 
-/// In what it is counted: base units, as OpenMetrics wants them.
+/// The units of metrics: base units, as OpenMetrics wants them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unit {
@@ -33,7 +33,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The word at the end of the name; empty if there is none.
+    /// The word at the end of the name; empty for a metric without a unit.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ pub struct Metric {
     pub name: &'static str,
     /// What kind of number it is.
     pub kind: MetricKind,
-    /// In what it is counted.
+    /// Its unit.
     pub unit: Unit,
     /// A sentence for people.
     pub help: &'static str,

@@ -22,8 +22,8 @@ impl Names {
         Self::default()
     }
 
-    /// Calls a connection so, in up to 64 characters, without those that move a cursor. The name is forgotten
-    /// when the connection is gone.
+    /// Gives a connection this name, of up to 64 characters, without those that move a cursor. The name is
+    /// forgotten when the connection is gone.
     pub fn set(&self, id: ConnectionId, name: &str) {
         let plain = name.chars().filter(|char| !char.is_control()).take(MAX_CHARS);
         self.lock().insert(number(id), plain.collect());

@@ -42,9 +42,9 @@ pub struct Snapshot {
     pub amounts: Amounts,
     /// Bits of datagrams per second that it sent in the last second, without UDP and IP headers.
     pub sent_bps: u64,
-    /// The same of those received.
+    /// Bits of datagrams per second that it received in the last second, without UDP and IP headers.
     pub received_bps: u64,
-    /// Datagrams that were not used, by reason; those reasons that there were.
+    /// Datagrams that were not used, by reason; only reasons that occurred.
     pub drops: Vec<(DropReason, u64)>,
     /// Seconds from the request of a client to the end of the first block, to within the time between two
     /// snapshots. Of the connections below.
@@ -53,7 +53,7 @@ pub struct Snapshot {
     pub rtt_seconds: Histogram,
     /// The first [`MAX_CONNECTIONS`].
     pub connections: Vec<ConnectionSnapshot>,
-    /// How many more there are.
+    /// The number of further connections.
     pub unlisted: usize,
 }
 
@@ -105,7 +105,7 @@ pub struct ConnectionSnapshot {
     pub address: SocketAddr,
     /// Its state.
     pub state: ConnectionState,
-    /// How long it has been there.
+    /// Its age at its last activity.
     pub age: Duration,
     /// The block that is being sent.
     pub sending: Option<BlockProgress>,
@@ -113,7 +113,7 @@ pub struct ConnectionSnapshot {
     pub receiving: Option<BlockProgress>,
     /// Bits of datagrams per second that it sent in the last second.
     pub sent_bps: u64,
-    /// The same of those received.
+    /// Bits of datagrams per second that it received in the last second.
     pub received_bps: u64,
     /// Its counters and its measurements of the path.
     pub stats: ConnectionStats,
@@ -121,7 +121,7 @@ pub struct ConnectionSnapshot {
     pub memory_bytes: u64,
     /// The map of the block that is being sent, with [`MAX_OPEN_CHUNKS`] chunks at most.
     pub sending_map: Option<BlockMap>,
-    /// The same of the block that is being received.
+    /// The map of the block that is being received, with [`MAX_OPEN_CHUNKS`] chunks at most.
     pub receiving_map: Option<BlockMap>,
 }
 
@@ -146,15 +146,16 @@ impl ConnectionSnapshot {
     }
 }
 
-/// How many of what was measured were at most so large.
+/// A histogram of measured values.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Histogram {
     /// The sum of all.
     pub sum: f64,
-    /// How many there were.
+    /// The number of values.
     pub count: u64,
-    /// For each of [`BOUNDS`](Self::BOUNDS) how many were at most that, and above the one before.
+    /// For each of [`BOUNDS`](Self::BOUNDS) the number of values that were at most that, and above the bound
+    /// before.
     pub buckets: [u64; Self::BOUNDS.len()],
     /// Those measured since the snapshot before.
     pub news: Vec<f64>,

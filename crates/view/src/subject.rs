@@ -110,7 +110,7 @@ fn one(id: u64, name: String, connection: &Connection) -> ConnectionSnapshot {
     }
 }
 
-/// Bits per second of so many bytes more.
+/// The bits per second of a counter of bytes that grew from `before` to `now` in the time `elapsed`.
 pub(crate) fn rate_bps(before: u64, now: u64, elapsed: Duration) -> u64 {
     let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX).max(1);
     let bits = u128::from(now.saturating_sub(before)) * 8 * 1_000_000;

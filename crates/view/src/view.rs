@@ -55,7 +55,7 @@ impl fmt::Debug for View {
 
 impl View {
     /// Starts a view at this address; with port 0 the system chooses one. Whoever reaches the address sees
-    /// who is there: see [`warning`](Self::warning).
+    /// the connections: see [`warning`](Self::warning).
     ///
     /// # Errors
     /// The system's error, for example when the address is in use.
@@ -63,7 +63,7 @@ impl View {
         Self::start_with_names(at, subject, Names::new())
     }
 
-    /// The same, with names that are known already, or shared with another [`Watch`].
+    /// Starts a view with names that are known already, or shared with another [`Watch`].
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -75,9 +75,9 @@ impl View {
         Self::start_known_as(at, &[], subject, names)
     }
 
-    /// The same, with names of this host. A browser says which name it asked for, and any other is refused,
-    /// so that a page from elsewhere, whose name somebody points here, reads nothing. Numbers are always
-    /// accepted, and so is `localhost` for loopback.
+    /// Starts a view with names of this host. A browser sends the name that it asked for, and any other name
+    /// is refused: otherwise a foreign page could read the view through a name of its own that points here.
+    /// Numbers are always accepted, and so is `localhost` for loopback.
     ///
     /// # Errors
     /// As [`start`](Self::start).

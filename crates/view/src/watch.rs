@@ -57,14 +57,14 @@ impl Watch {
     }
 }
 
-/// Over how long a rate is measured: a slow sender sends a datagram now and then, and at one look there is
-/// one, and at the next none.
+/// The time over which a rate is measured: of a slow sender one look sees a datagram, and the next sees no
+/// datagram.
 const RATE_SPAN: Duration = Duration::from_secs(1);
 
 /// Looks that are kept for that.
 const MAX_MARKS: usize = 8;
 
-/// How many bytes were sent and received at some earlier looks, the first of them about a second ago.
+/// The numbers of bytes sent and received at some earlier looks, the first of them about a second ago.
 #[derive(Clone, Debug, Default)]
 struct Marks(VecDeque<(Duration, u64, u64)>);
 
@@ -125,7 +125,7 @@ impl Past {
         }
     }
 
-    /// Adds what the looks before say to this one.
+    /// Adds to this look what the earlier looks show.
     pub(crate) fn digest(&mut self, at: Duration, look: Look) -> Snapshot {
         let (sent, received) = (look.totals.bytes_sent, look.totals.bytes_received);
         let (sent_bps, received_bps) = self.marks.rates_bps(at, sent, received);

@@ -26,7 +26,7 @@ fn named(text: &str) -> BTreeSet<String> {
     words.filter(|word| word.starts_with("haulier_")).map(str::to_owned).collect()
 }
 
-/// A panel whose metric was renamed stays empty, and nobody knows why.
+/// A panel whose metric was renamed stays empty, and does not show why.
 #[test]
 fn the_dashboard_asks_for_what_is_published() {
     let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();

@@ -88,7 +88,7 @@ class Ticket:
 
     @staticmethod
     def parse(text: str) -> Ticket:
-        """The ticket in a text, "haulier1:..."; `CredentialsError` if there is none."""
+        """Parses a ticket, "haulier1:..."; `CredentialsError` if the text is not a ticket."""
     @property
     def addresses(self) -> list[str]:
         """The addresses of the server, the likeliest first."""
@@ -113,7 +113,7 @@ class ConnectToken:
 
     @staticmethod
     def parse(text: str) -> ConnectToken:
-        """The token in a text, "haulier-token1:..."; `CredentialsError` if there is none."""
+        """Parses a token, "haulier-token1:..."; `CredentialsError` if the text is not a token."""
     @property
     def servers(self) -> list[str]:
         """The addresses of the servers that it names."""
@@ -162,16 +162,15 @@ class Client:
         `to` is a ticket or a connect token, or HOST:PORT, and then `protocol_id` and either `secret` (32
         bytes, with the server's public `identity` if it has one) or `open=True` are needed. `request` is
         what the program asks for: up to 400 bytes, which may be replayed and are not secret. `servers` are
-        addresses for a token that names none. `copies` of the request go out at once, 4 unless told
-        otherwise. In a line it waits for 10 minutes at most. With `shared_thread` one thread drives all
-        such clients, in place of one for each: for load tests with hundreds; waits have a precision of 1 ms
-        then."""
+        addresses for a token that names no server. `copies` of the request go out at once, 4 by default. It
+        waits in a line for at most 10 minutes. With `shared_thread` one thread drives all such clients, in
+        place of one for each: for load tests with hundreds; waits have a precision of 1 ms then."""
     def connected(self, timeout_s: Optional[float] = None) -> None:
-        """Waits until there is a connection, or raises why there is none. It takes no event."""
+        """Waits until there is a connection, or raises the reason why it failed. It takes no event."""
     async def connected_async(self) -> None:
-        """The same, awaited."""
+        """`connected`, to be awaited."""
     def poll(self) -> Optional[AnyEvent]:
-        """The next event, without waiting; None if there is none now."""
+        """The next event, without waiting; None if no event is ready."""
     def wait(self, timeout_s: Optional[float] = None) -> Optional[AnyEvent]:
         """The next event; None if none came in that time, after a `wake`, and after the end."""
     def wake(self) -> None:
@@ -200,7 +199,7 @@ class Client:
         """Sends a block of any size. Those with a higher priority go first; of one priority, the weight is the
         share. `urgency` is as in `ConnectionConfig`."""
     def cancel_block(self, handle: BlockHandle, code: int = 0) -> bool:
-        """Gives a block up; the server is told the code. Whether it was on its way."""
+        """Cancels a block, and sends the code to the server. True if it was waiting or being sent."""
     def decline_block(self, block: BlockNumber, code: int = 0) -> bool:
         """Does not want the rest of a block that was announced. Whether it was being received."""
     def have_block(self, digest: Buffer) -> bool:
@@ -225,7 +224,7 @@ class Client:
         """Waits until all blocks and messages sent are acknowledged, and closes. Events in that time are
         dropped. Returns how the connection ended; `TimeoutError` if it was not done in time."""
     async def finish_async(self, timeout_s: float = 5.0) -> Event.Closed:
-        """The same, awaited."""
+        """`finish`, to be awaited."""
     def __enter__(self) -> Self:
         """Itself."""
     def __exit__(
@@ -253,7 +252,7 @@ class Client:
         """The address of its socket."""
     @property
     def attempts(self) -> list[Attempt]:
-        """The addresses tried so far, and what came of them."""
+        """All addresses that were tried, each with its outcome."""
     @property
     def wire_bytes(self) -> WireBytes:
         """Bytes of all datagrams, the handshake included."""
@@ -261,9 +260,9 @@ class Client:
     def buffer_warning(self) -> Optional[str]:
         """What to do if the system gives its socket too little memory; None if it does not."""
     def sending(self) -> Optional[BlockProgress]:
-        """How far the block is that is being sent."""
+        """The progress of the block that is being sent."""
     def receiving(self) -> Optional[BlockProgress]:
-        """How far the block is that is being received."""
+        """The progress of the block that is being received."""
     def stats(self) -> Optional[ConnectionStats]:
         """The counters of the connection; None before there is one."""
     def rebind(self) -> None:
@@ -298,15 +297,17 @@ class Server:
         Clients with the `secret` are let in, or with a token of one of the `token_keys`, or with `open`
         all, without encryption; with none of these there is a new secret, which is in the `ticket`. The
         private `identity` proves the server to clients. `addresses` are those of a router in front of it,
-        with which tokens are compared; `earlier_tokens` accepts those issued before the start. At most so
-        many `connections`, and an uplink of so many bit/s; by default as many as 1 GiB holds, and no limit.
-        Several `workers` are threads, on Linux. The `first_block` goes to each client with the answer to its
-        request, however late the program looks; one that accepts only smaller blocks is closed."""
+        with which tokens are compared; `earlier_tokens` accepts those issued before the start. `connections`
+        is the maximum number of clients, by default as many as 1 GiB holds; `max_uplink_bps` limits the rate
+        to all clients together, by default without a limit. `workers` is the number of threads: more than 1
+        only on Linux.
+        The `first_block` goes to each client with the answer to its request, however late the program looks;
+        a client that accepts only smaller blocks is closed."""
     def ticket(self, addresses: Optional[Sequence[str]] = None) -> Ticket:
         """A ticket to it, which clients reach at these addresses, or at its own; `UsageError` if it
         accepts only tokens."""
     def poll(self) -> Optional[Tuple[ConnectionId, AnyServerEvent]]:
-        """The next event, and of which client, without waiting; None if there is none now."""
+        """The next event and its client, without waiting; None if no event is ready."""
     def wait(
         self, timeout_s: Optional[float] = None
     ) -> Optional[Tuple[ConnectionId, AnyServerEvent]]:
@@ -341,7 +342,7 @@ class Server:
         """Sends a block of any size, from `ServerEvent.Connecting` on. Those with a higher priority go first;
         of one priority, the weight is the share."""
     def cancel_block(self, id: ConnectionId, handle: BlockHandle, code: int = 0) -> bool:
-        """Gives a block up; the client is told the code. Whether it was on its way."""
+        """Cancels a block, and sends the code to the client. True if it was waiting or being sent."""
     def decline_block(self, id: ConnectionId, block: BlockNumber, code: int = 0) -> bool:
         """Does not want the rest of a block that was announced. Whether it was being received."""
     def close(self, id: ConnectionId, code: int = 0, reason: str = "") -> None:
@@ -352,7 +353,7 @@ class Server:
     def finish(self, timeout_s: float = 5.0) -> None:
         """Shuts down, and waits until every close is sent. Events in that time are dropped."""
     async def finish_async(self, timeout_s: float = 5.0) -> None:
-        """The same, awaited."""
+        """`finish`, to be awaited."""
     def __enter__(self) -> Self:
         """Itself."""
     def __exit__(
@@ -361,8 +362,8 @@ class Server:
         _error: Optional[BaseException],
         _traceback: Optional[TracebackType],
     ) -> None:
-        """Finishes, for 5 s at most; after an error it only starts to. Who has vanished answers no close, and
-        that is no error of the program's."""
+        """Finishes, for 5 s at most; after an error it only starts to. A client that has vanished answers no
+        close, and that is no error of the program's."""
     @property
     def is_shut_down(self) -> bool:
         """Whether it was shut down, and no connection is left."""
@@ -371,7 +372,7 @@ class Server:
         """The address it listens at."""
     @property
     def workers(self) -> int:
-        """How many threads it has."""
+        """The number of its threads."""
     def connections(self) -> list[ConnectionId]:
         """All connections, those in their handshake included."""
     def address_of(self, id: ConnectionId) -> Optional[str]:
@@ -381,9 +382,9 @@ class Server:
     def state(self, id: ConnectionId) -> Optional[str]:
         """The state of a connection; None if it is gone."""
     def sending(self, id: ConnectionId) -> Optional[BlockProgress]:
-        """How far the block is that is being sent to a client."""
+        """The progress of the block that is being sent to a client."""
     def receiving(self, id: ConnectionId) -> Optional[BlockProgress]:
-        """How far the block is that is being received from a client."""
+        """The progress of the block that is being received from a client."""
     def connection_stats(self, id: ConnectionId) -> Optional[ConnectionStats]:
         """The counters of a connection; None if it is gone."""
     def set_max_rate_bps(self, id: ConnectionId, rate_bps: int) -> None:
@@ -416,9 +417,9 @@ class FileServer:
     def __next__(self) -> AnyReceived: ...
     @property
     def clients(self) -> int:
-        """How many are connected."""
+        """The number of connected clients."""
     def close(self) -> None:
-        """Ends it: clients are told, and keep what they have."""
+        """Closes the server and its connections. Clients keep the files that they have."""
     def __enter__(self) -> Self:
         """Itself."""
     def __exit__(
@@ -486,7 +487,7 @@ def fetch(
     where no others are: in a directory that has others, into one of their own. Files that an earlier fetch
     has stored do not come again, and one that was interrupted goes on. Other files are kept; they are
     compared only with `replace`: then the parts of them that differ come, and the server hears which files
-    are here. `on_progress` is told ten times a second; what it raises ends the fetch, as Ctrl-C does."""
+    are here. `on_progress` is called ten times a second; its exception ends the fetch, as Ctrl-C does."""
 
 def serve(
     paths: Union[str, PathLike[str], Sequence[Union[str, PathLike[str]]]],
@@ -506,8 +507,8 @@ def serve(
     its own.
 
     Only this machine reaches it unless `bind` is another address, such as "0.0.0.0:4016"; then `addresses`
-    are those for the ticket. Who is let in is as with `Server.bind`. With an `inbox` clients may send files
-    into that directory, too, as with `recv`."""
+    are those for the ticket. Clients are let in by the rules of `Server.bind`. With an `inbox` clients may
+    send files into that directory, too, as with `recv`."""
 
 def send(
     paths: Union[str, PathLike[str], Sequence[Union[str, PathLike[str]]]],
@@ -519,8 +520,8 @@ def send(
     """Sends files and directories, one path or several, each under the last part of its path, to a `haulier
     recv`, a `haulier serve --inbox` or `recv`, and comes back when all are stored there.
 
-    What is there is not sent again, and what arrived before an interruption is gone on from. `on_progress` is
-    told ten times a second; what it raises ends it, as Ctrl-C does."""
+    Files that are already there are not sent again, and an interrupted transfer is resumed. `on_progress` is
+    called ten times a second; its exception ends the transfer, as Ctrl-C does."""
 
 def recv(
     into: Union[str, PathLike[str]],
@@ -549,5 +550,5 @@ def soak(
 ) -> SoakReport:
     """Random transfers and a game's packets under random faults in virtual time: all of them have to finish.
 
-    `layers` are "chunks", "packets", "both" or "connection". The same seed gives the same. It stops at the
-    tenth failure; each has the command that replays it."""
+    `layers` are "chunks", "packets", "both" or "connection". The same seed gives the same transfers. It stops
+    at the tenth failure; each has the command that replays it."""

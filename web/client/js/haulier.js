@@ -134,8 +134,8 @@ export class Client {
     this.#round();
   }
 
-  /** The session is over. Who is in, or in line, goes on by another; its machine's patience is the limit. A
-   *  welcome that was on its way is lost: the server sends it to no other address. */
+  /** The session is over. A player that is in, or in line, goes on by another, until its machine times out. A
+   *  welcome in flight is lost: the server sends it to no other address. */
   async #lost(reason, open) {
     this.#session = null;
     this.#interruption = `the session has ended${reason ? `: ${reason}` : ''}`;
@@ -190,7 +190,7 @@ export class Client {
   }
 
   #takeEvents(now) {
-    // What nobody reads stays in the machine. Who closes reads no more.
+    // Events that the page does not read stay in the machine. A page that closes reads no more.
     while (this.#closing || this.#finishing || this.#hasRoom()) {
       const event = this.#player.event(now);
       if (event === undefined) return;

@@ -71,7 +71,7 @@ impl Player {
     /// Says that the page has these chunks of the block with this BLAKE3. Whether that is remembered.
     ///
     /// # Errors
-    /// As of [`have_block`](Self::have_block).
+    /// The errors of [`have_block`](Self::have_block).
     pub fn have_chunks(&mut self, digest: &[u8], map: Vec<u8>) -> Result<bool, Error> {
         let digest = digest_of(digest)?;
         Ok(self.tell(|it| it.have_chunks(digest, map)))

@@ -97,7 +97,7 @@ impl Player {
         }
     }
 
-    /// In how many milliseconds it is to be woken; `Infinity` if only a datagram can change anything.
+    /// The milliseconds until it has to be woken; `Infinity` if only a datagram can change anything.
     pub fn pause(&self, now_ms: f64) -> f64 {
         let due = self.machine.poll_timeout();
         due.map_or(f64::INFINITY, |due| due.since(at(now_ms)).as_secs_f64() * 1e3)
@@ -122,7 +122,7 @@ impl Player {
     /// Sends a packet, once.
     ///
     /// # Errors
-    /// As of a message.
+    /// The errors of [`send_message`](Self::send_message).
     pub fn send_packet(&mut self, data: Vec<u8>) -> Result<f64, Error> {
         let connection = self.machine.connection_mut().ok_or(SendError::NotOpen);
         let sent = connection.and_then(|it| it.send_packet(data));
@@ -179,7 +179,7 @@ impl Player {
         self.machine.is_closed()
     }
 
-    /// What is known of the connection: `undefined` before it is open.
+    /// The statistics of the connection: `undefined` before it is open.
     pub fn stats(&self) -> JsValue {
         let Some(connection) = self.machine.connection() else { return JsValue::UNDEFINED };
         let (bytes, stats) = (self.machine.wire_bytes(), connection.stats());

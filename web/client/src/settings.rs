@@ -17,17 +17,17 @@ pub struct Settings {
 
 #[wasm_bindgen]
 impl Settings {
-    /// The usual ones.
+    /// The default settings.
     #[wasm_bindgen(constructor)]
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the one of this name to a number: bytes, bit/s or milliseconds.
+    /// Sets the setting of this name to a number: bytes, bit/s or milliseconds.
     ///
     /// # Errors
-    /// An `Error` of kind `usage` for another name, and for what is no such number.
+    /// An `Error` of kind `usage` for another name, and for a number that is negative or NaN.
     pub fn set_number(&mut self, name: &str, value: f64) -> Result<(), Error> {
         if value.is_nan() || value < 0.0 {
             return Err(usage(&format!("`{name}` is not {value}")));

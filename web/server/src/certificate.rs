@@ -1,8 +1,8 @@
 //! The certificate that browsers see.
 //!
-//! A browser takes a certificate that nobody has signed if the page names its SHA-256, it is valid for at
-//! most 14 days, and its key is on P-256 (W3C WebTransport, `serverCertificateHashes`). Such a one is made
-//! here, and made anew before it expires. The alternative is the certificate of a site, from a file.
+//! A browser takes a self-signed certificate if the page names its SHA-256, it is valid for at most 14 days,
+//! and its key is on P-256 (W3C WebTransport, `serverCertificateHashes`). Such a certificate is made here,
+//! and made anew before it expires. The alternative is the certificate of a site, from a file.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use haulier::ErrorKind;
 use wtransport::Identity;
 use wtransport::tls::self_signed::time::{Duration, OffsetDateTime};
 
-/// For how long it is valid: below the 14 days that browsers allow.
+/// The validity of a certificate: below the 14 days that browsers allow.
 const VALID: Duration = Duration::days(13);
 
-/// It begins in the past, because a player's clock may be slow.
+/// The part of the validity before now, because a player's clock may be slow.
 const BEFORE: Duration = Duration::days(1);
 
 /// Where the certificate of a [`WebServer`](crate::WebServer) comes from.
@@ -50,8 +50,8 @@ impl CertificateError {
 }
 
 impl Certificate {
-    /// One that nobody has signed, for these names, with a key on P-256. It is valid for 13 days, and a new
-    /// one is made after 6: a page asks for its hash when it joins.
+    /// A self-signed certificate for these names, with a key on P-256. It is valid for 13 days, and a new one
+    /// is made after 6: a page asks for its hash when it joins.
     pub fn self_signed<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
         Self(Source::SelfSigned(names.into_iter().map(Into::into).collect()))
     }

@@ -1,4 +1,4 @@
-//! How many sessions there may be, and how many from one source.
+//! The limits of sessions: of all, and from one source.
 //!
 //! A session costs a handshake of TLS and some 50 KB before haulier has seen anything of it, so it is counted
 //! from the first packet on. The invariant: the sum of all sources is the number of sessions.
@@ -87,7 +87,7 @@ pub(crate) struct Sources(Mutex<Counted>);
 #[derive(Debug, Default)]
 struct Counted {
     of_prefix: BTreeMap<u64, usize>,
-    /// Those whose address is not proven.
+    /// The number of sessions whose address is not proven.
     unproven: usize,
 }
 
@@ -117,12 +117,12 @@ impl Sources {
         limits: &WebLimits,
     ) -> Result<Place, NoPlace> {
         let (mut counted, prefix) = (self.lock(), prefix_of(from));
-        // A place of a source is taken by nobody else in its name.
+        // Beyond this limit an address has to be proven: forged ones would take the places of other sources.
         if !is_proven && counted.unproven >= limits.unproven {
             return Err(NoPlace::Unproven);
         }
         let all: usize = counted.of_prefix.values().sum();
-        // What is refused leaves no entry behind.
+        // A refused session leaves no entry behind.
         let here = counted.of_prefix.get(&prefix).copied().unwrap_or_default();
         if all >= limits.sessions || here >= limits.sessions_per_prefix {
             return Err(NoPlace::Full);

@@ -22,7 +22,7 @@ use crate::transport;
 /// When a certificate is made anew: less than half of the time that it is valid.
 const RENEWED_AFTER: Duration = Duration::from_secs(6 * 24 * 3600);
 
-/// How long the closes of sessions may take at the end.
+/// The maximum time for the closes of sessions at the end.
 const CLOSING: Duration = Duration::from_millis(500);
 
 /// Why there is no server for browsers.
@@ -57,7 +57,7 @@ pub struct WebStats {
     /// Sessions that were opened.
     pub accepted: u64,
     /// Sessions that were refused: there were too many, of all or of one source, or the origin of their page
-    /// is none that is let in.
+    /// is not allowed.
     pub refused: u64,
     /// Browsers that had to prove their address first.
     pub retried: u64,
@@ -70,10 +70,10 @@ pub struct WebStats {
 /// Whether pages of this origin are let in, as their browsers say it.
 pub(crate) type Origins = Arc<dyn Fn(Option<&str>) -> bool + Send + Sync>;
 
-/// What its thread and its handle share.
+/// The state that the thread and the handle of a [`WebServer`] share.
 struct Common {
     certificate: Certificate,
-    /// Of the certificate that is used now.
+    /// The hashes of the present certificate.
     hashes: Mutex<Vec<[u8; 32]>>,
     limits: WebLimits,
     origins: Origins,
@@ -175,7 +175,7 @@ impl WebServer {
     }
 
     /// Makes a new certificate, or reads it again, as is done every 6 days. Sessions that are open go on. It
-    /// is in use a moment later; if there is none, the one before it is kept.
+    /// is in use a moment later; if that fails, the one before it is kept.
     pub fn renew_certificate(&self) {
         self.common.renew.notify_one();
     }

@@ -12,10 +12,10 @@ use wtransport::{Connection, VarInt};
 use crate::limits::{Place, WebLimits};
 use crate::server::Origins;
 
-/// What a datagram of haulier has at most, here.
+/// The maximum size of a datagram of haulier here.
 const DATAGRAM_BYTES: usize = 1200;
 
-/// Why a session was closed, for whoever looks at it in a browser.
+/// Why a session was closed, for the reader of a browser's log.
 #[derive(Clone, Copy, Debug)]
 enum End {
     /// The browser closed it, or fell silent.
@@ -28,7 +28,7 @@ enum End {
     TooSmall,
 }
 
-/// What is counted of all sessions.
+/// The counters of all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) accepted: AtomicU64,

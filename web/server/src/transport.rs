@@ -1,4 +1,4 @@
-//! How QUIC is set up to carry haulier's datagrams, and to stay out of the way.
+//! The configuration of QUIC: it carries haulier's datagrams, and does not control the rate itself.
 //!
 //! haulier decides the rate itself, by what arrives and when. A second controller beneath it would hold
 //! datagrams in a queue that the first takes for the link's, so [`OutOfTheWay`] holds nothing back. That is
@@ -20,7 +20,7 @@ const DATAGRAM_BYTES: u16 = 1250;
 /// Bytes that may wait for the thread of QUIC: the queue of a carried peer.
 const SEND_BUFFER_BYTES: usize = 512 << 10;
 
-/// A connection of QUIC that is silent for so long is over. Chromium's own limit is 30 s.
+/// The silence after which a connection of QUIC is over. Chromium's own limit is 30 s.
 const IDLE: Duration = Duration::from_secs(30);
 
 pub(crate) fn config(has_own_control: bool) -> TransportConfig {

@@ -202,7 +202,7 @@ fn an_origin_that_is_not_admitted_is_refused() {
     assert_eq!((web.stats().refused, web.stats().accepted), (2, 1));
 }
 
-/// A new certificate has another hash; who still has the old one is not let in, and sessions go on.
+/// A new certificate has another hash; a page with the old hash is not let in, and open sessions go on.
 #[test]
 fn a_renewed_certificate_has_another_hash_and_leaves_sessions_alone() {
     let server = game();

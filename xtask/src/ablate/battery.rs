@@ -15,7 +15,7 @@ use super::table::Mechanism;
 use crate::copy::Tree;
 use crate::workspace::Workspace;
 
-/// What is over by then counts as done then, in seconds: the patience of the battery.
+/// The patience of the battery, in seconds: a transfer that takes longer counts as done at this time.
 const LINK_PATIENCE: f64 = 60.0;
 const CROWD_PATIENCE: f64 = 90.0;
 
@@ -36,7 +36,7 @@ impl Default for Battery {
     }
 }
 
-/// What is switched off or scaled.
+/// A mechanism that is switched off, or a constant that is scaled.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) name: String,

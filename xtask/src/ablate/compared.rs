@@ -20,7 +20,7 @@ pub(super) const CROWDS: [(&str, &str); 2] = [("each", "a server each"), ("one",
 
 /// One number of a row.
 pub(super) struct Number {
-    /// As in "4 MiB: time".
+    /// The name of the number, such as "4 MiB: time".
     pub(super) of: String,
     pub(super) mean: Mean,
     /// More of it is worse.
@@ -37,7 +37,7 @@ impl Number {
         if is_same { "0".to_owned() } else { format!("{mean:+.1} ± {error:.1}") }
     }
 
-    /// The same, and bold if it is no chance.
+    /// The number and its error as text, bold if it is not chance.
     pub(super) fn text(&self) -> String {
         if self.is_beyond() { format!("**{}**", self.plain()) } else { self.plain() }
     }
@@ -84,8 +84,8 @@ pub(super) fn numbers(base: &Cells, row: &Cells) -> Vec<Number> {
     kinds.flat_map(of_kind).chain([slower_than_faster(base, row)]).collect()
 }
 
-/// How many more links take longer by a twentieth than shorter, in percent of them. If that is chance, each
-/// that has changed is one or the other.
+/// The links that take longer by a twentieth, less those that take shorter by a twentieth, in percent of all
+/// links. If it is chance, each link that has changed is one or the other.
 fn slower_than_faster(base: &Cells, row: &Cells) -> Number {
     let (slower, faster, all) = slower_and_faster(base, row);
     let part = |count: f64| 100.0 * count / all.max(1.0);

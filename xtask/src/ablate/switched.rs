@@ -119,7 +119,7 @@ fn without_tests(text: &str) -> String {
     text[..tests.map_or(text.len(), |at| at + 1)].to_owned()
 }
 
-/// What stands for the code of which a row tells.
+/// A hash of the code that a row was measured with.
 pub(super) fn code_of(workspace: &Workspace) -> Result<u64, String> {
     let tree = Tree::read(workspace, "ablate")?;
     let parts = ["core", "control", "proto", "sim", "lab", "haulier"]
@@ -130,7 +130,7 @@ pub(super) fn code_of(workspace: &Workspace) -> Result<u64, String> {
     Ok(hasher.finish())
 }
 
-/// The same of the lines that switch a mechanism off.
+/// A hash of the lines that switch a mechanism off.
 pub(super) fn code_of_edits(edits: &[Edit]) -> u64 {
     let mut hasher = DefaultHasher::new();
     edits.iter().for_each(|it| (it.path, it.there, it.instead).hash(&mut hasher));

@@ -1,8 +1,8 @@
 //! The mechanisms of the sender, each with the lines that switch it off.
 //!
 //! In what stands in the copy instead, `$off` asks whether the switch of the mechanism is set; all are in one
-//! build. They are in the order of docs/SENDER.md: how a rate is [found](finding), what is sent [when and
-//! which](sending), the law of long transfers ([`window`]).
+//! build. They are in the order of docs/SENDER.md: how a rate is [found](finding), [when and which slices
+//! go](sending), the law of long transfers ([`window`]).
 
 mod finding;
 mod sending;

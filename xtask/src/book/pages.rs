@@ -5,7 +5,7 @@
 //! | in a page | becomes |
 //! |---|---|
 //! | `{{number NAME}}` | the number of that name |
-//! | `{{scene QUERY}}` | the playground at this scene, and a still picture for who has no scripts |
+//! | `{{scene QUERY}}` | the playground at this scene, and a still picture for readers without scripts |
 //! | `{{program PATH}}` | a program of the repository, without its first comment |
 //!
 //! `QUERY` may have `&lesson=NAME` in it, for the page. Links to a page of `docs` that is in the table of

@@ -1,8 +1,8 @@
 //! The header: made of the sources by cbindgen, and committed.
 //!
 //! cbindgen takes half a minute to build, and most changes do not touch the header. So its last line has
-//! a sum of all that it was made of and of itself, and `cargo xtask tidy` compares that: whoever changes
-//! the one or the other, if but in a comment, has to make it anew.
+//! a sum of all that it was made of and of itself, and `cargo xtask tidy` compares that: after any change of
+//! the one or the other, even in a comment, it has to be made anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ fn name(file: &Path, source: &Path) -> String {
     name.display().to_string().replace('\\', "/")
 }
 
-/// FNV-1a, of the length and the bytes: against forgetting, and against nobody's will.
+/// FNV-1a, of the length and the bytes: it finds a forgotten update, not an attack.
 fn sum(before: u64, bytes: &[u8]) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325 ^ before ^ bytes.len() as u64;
     let add = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use super::Stop;
 use crate::workspace::{Workspace, cargo};
 
-/// The version that is installed where there is none.
+/// The version of cargo-deny that is installed where it is missing.
 const CARGO_DENY: &str = "0.20.2";
 
 /// The environment in which cargo builds with clippy as the compiler of a workspace's own crates: what is
@@ -169,7 +169,7 @@ impl<'a> Shell<'a> {
         run(started, &format!("{prefix}{command}"))
     }
 
-    /// Whether a command, split at spaces, ends well. What it prints is nobody's business.
+    /// Whether a command, split at spaces, ends well. Its output is not shown.
     pub(crate) fn succeeds(&self, command: &str) -> bool {
         quietly(self.split(command))
     }

@@ -21,13 +21,13 @@ pub(super) struct Step {
     /// What is known once it has passed.
     pub(super) proves: &'static str,
     pub(super) lane: Lane,
-    /// It runs if something below these paths has changed; always, if there are none.
+    /// The step runs if something below these paths has changed; always, if the list is empty.
     pub(super) of: &'static [&'static str],
     pub(super) run: fn(&Shell<'_>) -> Result<(), Stop>,
 }
 
 impl Step {
-    /// Whether it runs if these files have changed; all have, if it is not known which.
+    /// Whether the step runs if these files have changed. `None`: it is not known which, so it runs.
     pub(super) fn is_asked_for(&self, changed: Option<&[String]>) -> bool {
         let Some(changed) = changed else { return true };
         let is_below = |path: &String| self.of.iter().any(|start| path.starts_with(start));
@@ -333,8 +333,8 @@ fn clippy(shell: &Shell<'_>) -> Result<(), Stop> {
     let targets = "--locked --all-targets";
     shell.cargo(&format!("clippy {targets} --workspace {ALL} -- -D warnings"))?;
     shell.cargo(&format!("clippy {targets} --manifest-path bench/Cargo.toml -- -D warnings"))?;
-    // The build script of libfuzzer-sys compiles libFuzzer, a minute of C++, unless it is told where one
-    // is. A check links nothing, so the file need not be one.
+    // The build script of libfuzzer-sys compiles libFuzzer, a minute of C++, unless a variable names a
+    // library. A check links nothing, so any file will do.
     let pretended = [("CUSTOM_LIBFUZZER_PATH", "fuzz/Cargo.toml")];
     let fuzz = "clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings";
     shell.cargo_with(&pretended, fuzz)

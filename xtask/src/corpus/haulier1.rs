@@ -54,7 +54,7 @@ const TAKEN: &[&str] = &[
 /// The longest plaintext of a script, in bytes: those of a datagram on any path.
 const MAX_PLAINTEXT_BYTES: usize = 1170;
 
-/// The operations of a script: so many times 6 bytes are a plaintext, and 8 ms pass.
+/// The operations of a script: a number N, before N times 6 bytes that are a plaintext, and a wait of 8 ms.
 const PLAINTEXT_UNIT: usize = 6;
 const WAIT: u8 = 209;
 

@@ -38,7 +38,7 @@ pub(super) fn check(shell: &Shell<'_>, is_release: bool) -> Result<(), Stop> {
     // What the manifests say is known to be right before it is packed: cargo says less of what is not.
     said(&findings)?;
     let chosen: String = names.iter().map(|name| format!(" -p {name}")).collect();
-    // In a folder of its own: whoever builds in the other one holds its lock.
+    // In a folder of its own: another build may hold the lock of the usual one.
     let folder = super::shown(&shell.workspace.target.join("crates"));
     let arguments = format!("package --quiet --locked --no-verify --allow-dirty{chosen}");
     shell.cargo_with(&[("CARGO_TARGET_DIR", &folder)], &arguments)?;
@@ -51,8 +51,8 @@ pub(super) fn check(shell: &Shell<'_>, is_release: bool) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The packages of a workspace that are for a registry: `publish = false` is an empty list of registries,
-/// and no limit is none.
+/// The packages of a workspace that are for a registry: `publish = false` is an empty list of registries in
+/// the metadata, and without `publish` there is no list.
 fn published(shell: &Shell<'_>, manifest: &str) -> Result<Vec<Value>, Stop> {
     let flags = "metadata --locked --no-deps --format-version 1 --manifest-path";
     let arguments: Vec<&str> = flags.split(' ').chain([manifest]).collect();
@@ -75,7 +75,7 @@ fn text<'a>(package: &'a Value, field: &str) -> &'a str {
     package[field].as_str().unwrap_or_default()
 }
 
-/// What is missing in a manifest.
+/// The faults of a manifest.
 fn manifest(package: &Value, published: &BTreeSet<&str>, is_release: bool) -> Vec<String> {
     let mut findings = Vec::new();
     for field in ["description", "license", "repository", "readme", "rust_version"] {
@@ -108,7 +108,7 @@ fn manifest(package: &Value, published: &BTreeSet<&str>, is_release: bool) -> Ve
     findings
 }
 
-/// What is wrong with the page of a crate: it has a title and an example, and its links work elsewhere.
+/// The faults of the page of a crate: it needs a title and an example, and links that work elsewhere.
 fn page_findings(page: &str) -> Vec<String> {
     let (mut has_title, mut has_example, mut findings) = (false, false, Vec::new());
     for event in Parser::new(page) {

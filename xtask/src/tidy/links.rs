@@ -35,7 +35,7 @@ const BASES: [&str; 5] =
 /// The source files and folders that a page names in code, with their lines.
 fn named_files(file: &File) -> Vec<(usize, String)> {
     let text = file.text.as_deref().unwrap_or_default();
-    // Those of past decisions and changes may be gone.
+    // Files that past decisions and changes name may be gone.
     if file.path.starts_with("docs/decisions/") || file.path.starts_with("CHANGELOG") {
         return Vec::new();
     }

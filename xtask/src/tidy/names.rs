@@ -12,7 +12,7 @@ use pulldown_cmark::{Event, Parser};
 use super::requirements::{STANDARDS, is_tag, stated_tags};
 use super::{File, Finding, Tree};
 
-/// A name with so many underscores is a sentence, and those are functions.
+/// A name with at least this number of underscores is a sentence, and such a name is a function.
 const UNDERSCORES: usize = 3;
 
 /// Checks every page, and the tags in every source file.

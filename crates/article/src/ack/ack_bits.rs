@@ -25,8 +25,8 @@ impl<S: SequenceNumber> AckBits<S> {
         self.sequences().any(|acked| acked == sequence)
     }
 
-    /// The same in the convention of the 2016 original: bit `n` is `ack - n`, bit 0 the ack itself. It
-    /// reaches back to `ack - 31` only.
+    /// The bits in the convention of the 2016 original: bit `n` is `ack - n`, bit 0 the ack itself. They
+    /// reach back to `ack - 31` only.
     #[must_use]
     pub const fn in_original_convention(self) -> u32 {
         self.bits << 1 | 1

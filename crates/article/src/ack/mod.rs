@@ -57,7 +57,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The fraction that was lost of those whose fate is known, 0 to 1; `None` if there are none.
+    /// The fraction of packets that were lost among those whose fate is known, 0 to 1; `None` if no fate is
+    /// known.
     #[must_use]
     pub fn loss(&self) -> Option<f64> {
         let known = self.acked + self.lost;

@@ -7,7 +7,7 @@
 //!
 //! The rule that must never break: every slice of the chunk in progress, of a complete chunk that waits
 //! unread, and of the chunk just before makes an ack due. Where it breaks, a sender hangs;
-//! `tests/machine/hangs.rs` tells how that has happened.
+//! `tests/machine/hangs.rs` shows how that has happened.
 
 mod receiver;
 mod sender;

@@ -1,5 +1,5 @@
-//! What a [`ChunkSender`] tells its application: of a chunk by its handle, of one in
-//! flight by slices, and of all by counters.
+//! What a [`ChunkSender`] reports to its application: for a chunk by its handle, for the chunk in flight by
+//! slices, and for all by counters.
 //!
 //! The invariant: an error that a later attempt may avoid returns the bytes, and none of these prints them.
 

@@ -171,7 +171,7 @@ fn an_ack_whose_newest_was_never_sent_is_ignored() {
     assert_eq!(sent.on_ack(ms(6_400), own).acked().len(), 33);
 }
 
-/// A bit is news only because earlier packets were lost; how late it is says nothing of the link.
+/// A bit is new only because earlier packets with acks were lost; its delay says nothing about the link.
 #[test]
 fn a_round_trip_is_measured_on_the_ack_itself() {
     let mut sent = SentPackets::<Sequence>::new();

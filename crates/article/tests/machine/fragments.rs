@@ -37,7 +37,7 @@ impl Bench {
         put(self.now, &mut self.peer, &mut self.pool, fragment)
     }
 
-    /// Fragment `index` of a packet of so many full fragments.
+    /// Fragment `index` of a packet of `count` full fragments.
     fn put_one(&mut self, sequence: u16, index: usize, count: usize) -> Put {
         let packet = data(sequence.into(), count * 1024);
         self.put(&piece(sequence, index, &packet))
@@ -306,7 +306,7 @@ fn old_fragments_among_new_ones_are_no_restart() {
     }
 }
 
-/// The same numbers again, all of them delivered once: a peer that started over soon after.
+/// Numbers that were all delivered come again: a peer that started over soon after.
 #[test]
 fn a_restart_within_the_window_heals() {
     let mut bench = Bench::new();

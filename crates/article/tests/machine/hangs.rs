@@ -176,10 +176,11 @@ fn a_slice_index_at_the_count_cannot_complete_a_chunk_with_a_hole() {
     assert_eq!(peer.receiver().progress().unwrap().received.len(), 1);
 }
 
-/// **Done, but not there**: a receiver drops a half chunk (a long outage) or restarts; the sender keeps
-/// the flags it has, because acked never becomes unacked. It then sends only what was missing, gets that
-/// acked, and would report a chunk as delivered that nobody has. What an honest receiver has only grows, so
-/// the ack that brings the last slice names them all; one that does not gives the loss away.
+/// **Done, but not there**: a receiver drops a half chunk (a long outage) or restarts; the sender keeps the
+/// flags it has, because acked never becomes unacked. It then sends only the missing slices, gets them acked,
+/// and would report a chunk as delivered that the receiver does not have. An honest receiver never has fewer
+/// slices than before, so the ack that brings the last slice names all slices; an ack that does not shows the
+/// loss.
 #[test]
 fn a_receiver_that_forgot_the_chunk_is_not_taken_for_one_that_has_it() {
     let mut sender = sent(3);

@@ -50,7 +50,7 @@ pub fn eager_sender() -> ChunkSender {
     ChunkSender::new(ChunkSenderConfig::default().with_rate_bps(1_000_000_000).with_burst(false))
 }
 
-/// One that has just sent all of a chunk of so many full slices, at time 0.
+/// A sender that has just sent all of a chunk of `slices` full slices, at time 0.
 pub fn sent(slices: usize) -> ChunkSender {
     let mut sender = eager_sender();
     sender.send_chunk(data(0, slices * 1024)).unwrap();

@@ -24,7 +24,7 @@ fn each_kind_of_line_is_found_by_the_id_on_the_wire() {
     assert!(!log.is_empty());
 }
 
-/// A wrong line is told by its number and what is wrong, and never taken for another.
+/// The error for a wrong line has its number and says what is wrong; no wrong line is read as another one.
 #[test]
 fn each_wrong_line_is_told() {
     let secret = "00".repeat(32);
@@ -47,8 +47,8 @@ fn each_wrong_line_is_told() {
     assert!(matches!(KeyLog::read(&[0xff, b'\n'][..]), Err(KeyLogError::Line { line: 1, .. })));
 }
 
-/// A client and its server may write the same secrets to one file; who writes too many for one id costs
-/// nothing.
+/// A client and its server may write the same secrets to one file. Of too many secrets for one id only
+/// [`MAX_KEYS`] are kept.
 #[test]
 fn copies_are_one_key_and_an_id_has_few() {
     let line = |byte: u8| format!("CLIENT {ID} {ID} 0 {}\n", format!("{byte:02x}").repeat(32));

@@ -1,5 +1,5 @@
-//! The arguments of what moves files: `serve`, `fetch`, `send` and `recv`. Who waits for others, and who goes
-//! to them, each say it in one way.
+//! The arguments of the commands that move files: `serve`, `fetch`, `send` and `recv`. The commands that wait
+//! for clients share one set of arguments, and those that connect to a server another one.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::haulier1::{FilesWireArgs, KeyFilesArgs};
 use super::trace::TraceArgs;
 use super::{AnnounceArgs, LanArgs, MapArgs, QrArgs};
 
-/// Where a server waits, and who is let in: of `serve` and `recv`.
+/// Where a server waits, and which clients are let in: of `serve` and `recv`.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Where it waits, and who is let in")]
 pub(crate) struct ListenArgs {
@@ -70,7 +70,7 @@ pub(crate) struct ListenArgs {
     #[arg(long, requires = "token_key", hide_short_help = true)]
     pub(crate) earlier_tokens: bool,
 
-    /// Clients at a time; who comes then waits in line, and is told its place.
+    /// Clients at a time; any further client waits in line, and learns its place.
     ///
     /// By default one for each 64 KiB of --max-memory.
     #[arg(
@@ -297,21 +297,21 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) once: bool,
 
-    /// The most that each client is sent in bits per second, headers included.
+    /// The maximum rate to each client in bits per second, headers included.
     ///
-    /// Without it there is no limit: what the link has is found out. A token may set one, too.
+    /// Without it there is no limit: the rate of the link is found out. A token may set one, too.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub(crate) rate: Option<u64>,
 
-    /// The most that all clients together are sent in bits per second: what this host's own uplink has, or
-    /// may be used of it.
+    /// The maximum rate to all clients together in bits per second: that of this host's own uplink, or the
+    /// share of it that may be used.
     ///
-    /// They take turns, who has the least left first. With `auto` a crowd of 16 and more finds it out; by
-    /// default there is no limit.
+    /// Clients take turns, the one with the least left first. With `auto` a crowd of 16 and more finds it
+    /// out; by default there is no limit.
     #[arg(long, value_name = "RATE|auto", value_parser = uplink, hide_short_help = true)]
     pub(crate) uplink: Option<UplinkArg>,
 
-    /// Whether to pack (zstd) what is sent: a file whose samples shrink by a tenth, if the client's link is
+    /// Whether to pack (zstd) the files: a file whose samples shrink by a tenth, if the client's link is
     /// slower than packing; never; or always.
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_short_help = true)]
     pub(crate) pack: PackArg,

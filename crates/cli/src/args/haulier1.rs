@@ -60,7 +60,7 @@ pub(crate) struct KeygenArgs {
 
     /// A server's private key: for `serve --identity-file`.
     ///
-    /// The public one is told, too.
+    /// The public key is printed, too.
     #[arg(long)]
     pub(crate) identity: bool,
 }
@@ -95,7 +95,7 @@ pub(crate) struct IssueArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) token_key: PathBuf,
 
-    /// Who the client is to the application: a number of 64 bits.
+    /// The application's number for the client: 64 bits.
     #[arg(long, value_name = "N", value_parser = units::wide_id)]
     pub(crate) client_id: u64,
 
@@ -121,11 +121,11 @@ pub(crate) struct IssueArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) user_data: Option<String>,
 
-    /// The most that this client is to be sent, in bits per second.
+    /// The maximum rate to this client, in bits per second.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub(crate) rate: Option<u64>,
 
-    /// The least that this client is to be sent, in bits per second.
+    /// The least rate to this client, in bits per second.
     #[arg(long = "least-rate", value_name = "RATE", value_parser = units::rate)]
     pub(crate) min_rate: Option<u64>,
 

@@ -13,8 +13,8 @@ pub(crate) struct AnnounceArgs {
     /// Say on the local network that this server is here (mDNS), by this name or that of the host: for
     /// `haulier fetch --lan`.
     ///
-    /// Also said: the port, how many files there are, who is let in, and the first bytes of the identity.
-    /// Neither names of files nor anything secret.
+    /// Also announced: the port, the number of files, which clients are let in, and the first bytes of the
+    /// identity. Neither names of files nor anything secret.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, value_parser = name)]
     pub(crate) lan: Option<Option<String>>,
 }
@@ -25,11 +25,11 @@ pub(crate) struct LanArgs {
     /// Find the server of this name on the local network, instead of an ADDR.
     ///
     /// Anybody there can say any name: what lets you in, and says who the server is, is a ticket
-    /// (--ticket-file, HAULIER_TICKET), or what goes with an ADDR. `fetch --lan` alone lists what is there.
+    /// (--ticket-file, HAULIER_TICKET), or what goes with an ADDR. `fetch --lan` alone lists the servers.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, value_parser = name)]
     pub(crate) lan: Option<Option<String>>,
 
-    /// How many seconds to look: for all that is there, or at most for the one of the name.
+    /// How many seconds to look for all servers, or at most for the one of the name.
     #[arg(
         long,
         value_name = "S",

@@ -30,7 +30,7 @@ pub(crate) struct MapArgs {
     pub(crate) gateway: Option<Ipv4Addr>,
 }
 
-/// What is done without a mapping.
+/// What the program does when it gets no mapping.
 #[cfg(feature = "port-mapping")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MapWhen {

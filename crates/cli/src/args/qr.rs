@@ -9,7 +9,7 @@ pub(crate) struct QrArgs {
     /// Draw the ticket, or the token, as a QR code on standard error, too; or write it to a new file, which
     /// only you may read.
     ///
-    /// Who has the picture has the ticket.
+    /// Anybody with the picture has the ticket.
     #[cfg(feature = "qr")]
     #[arg(long, value_name = "FILE.svg", num_args = 0..=1, require_equals = true)]
     pub(crate) qr: Option<Option<PathBuf>>,

@@ -1,4 +1,4 @@
-//! `haulier fetch`: files from a `haulier serve`, verified as they come; what is here already is not fetched.
+//! `haulier fetch`: files from a `haulier serve`, verified as they come; bytes that are here are not fetched.
 
 use haulier_shell::failure::Failure;
 use haulier_shell::interrupt;

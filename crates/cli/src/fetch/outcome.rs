@@ -161,12 +161,12 @@ pub(crate) fn show_wire(wire: WireBytes, rtt_ms: f64) -> String {
     format!("{bytes} of datagrams crossed the wire both ways, with a round trip of {rtt_ms:.0} ms")
 }
 
-/// Whether there is a file of which nobody knows the size.
+/// Whether an entry is a pipe, whose size is unknown.
 pub(crate) fn has_pipe(offer: &Offer) -> bool {
     offer.entries().iter().any(|entry| entry.content == Content::Stream)
 }
 
-/// How much is through, and of how much; with a pipe that is not known.
+/// The number of bytes that have come, and the total; `None` for a total that is unknown because of a pipe.
 pub(crate) fn share(progress: &Progress, has_pipe: bool) -> (u64, Option<u64>) {
     let through = progress.verified_bytes.saturating_add(progress.unfinished_bytes);
     (through, (!has_pipe).then_some(progress.wanted_bytes))
@@ -227,7 +227,7 @@ impl Kept {
         }
     }
 
-    /// The same at the end of another sentence.
+    /// What is kept, at the end of a sentence that does not say to fetch again.
     const fn as_addition(self) -> &'static str {
         match self {
             Self::Here => "; what has arrived is kept",

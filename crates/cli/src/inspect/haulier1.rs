@@ -66,7 +66,7 @@ fn in_line(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {
     ))
 }
 
-/// What a refusal's check is, as far as can be told without its key.
+/// The kind of a refusal's check, as far as it can be known without its key.
 fn check(protocol_id: u64, checked: &[u8], check: [u8; 16]) -> Value {
     json!(match check {
         zero if zero == [0; 16] => "zero",
@@ -249,12 +249,12 @@ fn frame_in_words(frame: &Value) -> String {
     format!("frame         {name} {}", rest.join(", ")).trim_end().into()
 }
 
-/// Why a datagram is nothing.
+/// Why a datagram is refused, as JSON.
 pub(super) fn refusal_in_json(reason: DropReason) -> Value {
     json!({ "ok": false, "wire": "haulier1", "drop": reason.name() })
 }
 
-/// The same in a sentence.
+/// Why a datagram is refused, in a sentence.
 pub(super) fn refusal_in_words(reason: DropReason, bytes: usize) -> String {
     let sentence = match reason {
         DropReason::TooLong => "a datagram has at most 1200 bytes".into(),

@@ -14,11 +14,11 @@ use serde_json::json;
 use super::record::Record;
 use super::{SERVICE, fullname, name_in};
 
-/// How long saying goodbye may take. Who does not hear it forgets the server in two minutes.
+/// The maximum time for a goodbye. A host that does not get it forgets the server in two minutes.
 const GOODBYE: Duration = Duration::from_millis(500);
 
-/// After a goodbye, which is said twice within a tenth of a second, a name is forgotten in a second (RFC
-/// 6762, 10.1). What is said before that is forgotten with it.
+/// After a goodbye, which is sent twice within a tenth of a second, a name is forgotten in a second (RFC
+/// 6762, 10.1). An announcement of the name before that is forgotten with it.
 const FORGOTTEN: Duration = Duration::from_millis(1500);
 
 /// A server that is announced, while this lives.
@@ -29,7 +29,7 @@ pub(crate) struct Announced {
     host: String,
     local: SocketAddr,
     record: Record,
-    /// When the name that it has now is said, and which one was taken.
+    /// When its present name is announced, and the former name, which another host has.
     renamed: Option<(Instant, String)>,
 }
 
@@ -69,7 +69,7 @@ impl Announced {
             if let Some(name) = name_in(&change.new_name)
                 && change.original == fullname(&self.name)
             {
-                // The daemon does it in the order in which it is told; there is nobody to wait for.
+                // The daemon does its orders in sequence, so there is no answer to wait for.
                 let _told = self.daemon.unregister(&fullname(&self.name));
                 let taken = mem::replace(&mut self.name, name.to_owned());
                 self.renamed = Some((Instant::now() + FORGOTTEN, taken));

@@ -27,7 +27,7 @@ const LOOK_UP: Duration = Duration::from_millis(50);
 /// How long the rest of a server's addresses is waited for after the first.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// A server that was heard of. All of it is what somebody says.
+/// A server that was announced. Any host on the network may have written these fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     /// As it was heard: it is shown by `show_words` alone.
@@ -128,7 +128,7 @@ pub(super) struct Heard {
     pub(super) is_overfull: bool,
 }
 
-/// Listens for so long, or until the one that is looked for is heard.
+/// Listens for the time `wait`, or until the wanted server is heard.
 pub(super) fn look(wait: Duration, wanted: Wanted<'_>) -> Result<Heard, Failure> {
     let failed =
         |error: mdns_sd::Error| Failure::Io(format!("this network cannot be asked: {error}"));

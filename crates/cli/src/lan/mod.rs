@@ -33,7 +33,7 @@ const SERVICE: &str = "_haulier._udp.local.";
 /// Where a firewall must let it through.
 const MDNS_PORT: u16 = 5353;
 
-/// `fetch --lan`: what is there.
+/// `fetch --lan`: lists the servers on the local network.
 pub(crate) fn list(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     if let Some(text) = &args.source {
         return Err(Failure::Usage(format!(
@@ -168,7 +168,7 @@ fn nobody(wait: Duration) -> String {
     )
 }
 
-/// What is there, a line for each.
+/// The servers that were found, a line for each.
 fn table(heard: &Heard, wait: Duration) -> String {
     let rows: Vec<[String; 5]> = heard.wanted.values().map(row).collect();
     let heads = ["name", "address", "lets in", "files", "identity"];

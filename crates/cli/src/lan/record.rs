@@ -6,7 +6,7 @@
 pub(crate) struct Record {
     /// The version of the wire: 1 is haulier/1.
     pub(crate) version: Option<u8>,
-    /// Who is let in.
+    /// Which clients are let in.
     pub(crate) lets_in: Option<LetsIn>,
     /// Files to fetch.
     pub(crate) files: Option<u32>,
@@ -16,16 +16,16 @@ pub(crate) struct Record {
     pub(crate) identity: Option<[u8; Self::IDENTITY_BYTES]>,
 }
 
-/// Who is let in.
+/// Which clients are let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LetsIn {
     /// Everybody, without encryption.
     Everybody,
-    /// Who has the ticket.
+    /// Clients with the ticket.
     Tickets,
-    /// Who has a connect token.
+    /// Clients with a connect token.
     Tokens,
-    /// Who has either.
+    /// Clients with the ticket or a connect token.
     TicketsAndTokens,
 }
 
@@ -60,7 +60,7 @@ impl Record {
     /// How much of the identity is said: enough to tell servers apart.
     const IDENTITY_BYTES: usize = 8;
 
-    /// The same of a whole public key.
+    /// Sets the identity to the first bytes of this public key.
     pub(crate) fn with_identity(mut self, public: &[u8; 32]) -> Self {
         self.identity = public.first_chunk().copied();
         self

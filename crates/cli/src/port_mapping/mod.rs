@@ -76,7 +76,7 @@ impl Mapping {
             let _told_when_dropped = end;
             match router.ask(inside) {
                 Ok(held) => {
-                    // After Ctrl-C nobody waits, and the mapping is removed below.
+                    // After Ctrl-C the receiver is gone, and the mapping is removed below.
                     let _gone = asked.send(Ok(held.summary()));
                     hold(held, &stopped, &tell);
                 }

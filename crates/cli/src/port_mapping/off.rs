@@ -7,7 +7,7 @@ use haulier_shell::report::Report;
 
 use crate::args::MapArgs;
 
-/// There is none.
+/// A mapping, of which this build can have no value.
 #[derive(Debug)]
 pub(crate) enum Mapping {}
 

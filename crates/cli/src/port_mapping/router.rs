@@ -117,7 +117,7 @@ impl Router {
         Why { kind: ErrorKind::NoAnswer, text }
     }
 
-    /// `None` if there is none: what is learned meanwhile of other devices says nothing.
+    /// `None` if no router is found: an error of another device that answered is not reported.
     fn search(self) -> Option<(Runtime, Gateway)> {
         let mut options = SearchOptions::default();
         let to = if self.is_named { self.gateway.unwrap_or(SSDP) } else { SSDP };

@@ -18,9 +18,9 @@ use crate::silence::Silence;
 /// Whose files they are: what a quota counts by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sender {
-    /// Who a token says it is.
+    /// The client id in its token.
     Client([u8; 8]),
-    /// Where it is. All behind one address are one.
+    /// Its address. All clients behind one address count as one sender.
     Address(IpAddr),
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Client {
     pub(super) is_done: bool,
     /// Datagrams that came from it, and since when there are no more.
     pub(super) heard: (u64, Instant),
-    /// The same where an answer is due, for people.
+    /// The silence of a client that owes an answer, for people.
     pub(super) silence: Silence,
     /// Since when it waits for another one that sends the same.
     pub(super) waits_since: Option<Instant>,

@@ -39,7 +39,7 @@ pub(super) struct Clients<'a> {
     pub(super) here: HashMap<ConnectionId, Client>,
     /// Which of those that send, send the same.
     pub(super) overlaps: Overlaps,
-    /// Uploads that have ended, until what is left of them is counted.
+    /// Uploads that have ended, until their unfinished files on the disk are counted.
     pub(super) settling: Vec<(ConnectionId, Upload<Sender>)>,
     numbers: u64,
     /// Clients whose address was proven, files that arrived, and their bytes.
@@ -123,7 +123,7 @@ impl<'a> Clients<'a> {
         let Some(client) = self.here.get_mut(&id) else { return };
         let link = ServerLink(self.server, id);
         match (&mut client.answer, &mut self.host.inbox) {
-            // Who asks for files sends none.
+            // A client that asks for files may not send any.
             (Answer::Files(_) | Answer::No(..), _)
                 if matches!(event, Event::BlockAnnounced { .. }) =>
             {
@@ -137,7 +137,7 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Whether the disk has enough to do with what is sent here.
+    /// Whether the disk has enough to do with the uploads.
     pub(super) fn are_full(&self) -> bool {
         self.here.values().filter_map(Client::upload).any(Upload::is_full)
     }

@@ -1,4 +1,4 @@
-//! Where a server waits, who is let in, and what it says about both.
+//! Where a server waits, which clients are let in, and what it prints about both.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -25,7 +25,7 @@ use crate::trace::Traces;
 /// the default of `fetch` and `send` is a minute.
 pub(super) const MAX_SILENCE: Duration = Duration::from_secs(120);
 
-/// Threads at work unless told otherwise: the files come from one disk, and one thread reads the events.
+/// The default maximum of worker threads: the files come from one disk, and one thread reads the events.
 const MAX_WORKERS: usize = 8;
 
 /// How files go and come.
@@ -78,7 +78,7 @@ pub(super) fn start(
         false => args.address.clone(),
     };
     let mapping = Mapping::ask(&args.map, local, report)?;
-    // Who gets the ticket is outside, or the mapping would not be wanted.
+    // The client that gets the ticket is outside, or the mapping would not be wanted.
     reachable.splice(0..0, mapping.as_ref().map(Mapping::external));
     let mut config = config(args, traffic, credentials, reachable.clone());
     let listen = listen.workers(workers(args));
@@ -166,7 +166,8 @@ fn credentials(args: &ListenArgs) -> Result<ServerCredentials, Failure> {
     Ok(credentials)
 }
 
-/// The secret of those who may send. Without one in a file there is none where only tokens let in.
+/// The secret of the clients that may send: from the file if one is given; else a new one, unless only tokens
+/// let clients in.
 fn send_secret(
     sending: SendTicket<'_>,
     credentials: &ServerCredentials,

@@ -61,7 +61,7 @@ pub(crate) struct Host<'a> {
     pub(crate) is_once: bool,
     /// Of `recv`: where files go.
     pub(crate) target: Option<&'a Target>,
-    /// Of `recv`: how long there may be nobody who sends.
+    /// Of `recv`: the maximum time without a sender.
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -166,7 +166,7 @@ impl Host<'_> {
         }
     }
 
-    /// What is said of it on the local network.
+    /// The announcement of it on the local network.
     fn record(&self, has_ticket: bool) -> Result<Record, Failure> {
         let lets_in = match (self.listen.open, has_ticket, self.listen.token_key.is_empty()) {
             (true, ..) => LetsIn::Everybody,
@@ -198,7 +198,7 @@ impl Host<'_> {
         let root = offer.as_deref().and_then(only).and_then(Entry::root);
         let has_two = send_ticket.is_some();
         let ticket = ticket.map(|ticket| match root {
-            // Who sends has another file.
+            // A client that sends has another file, so a ticket for sending has no digest.
             Some(root) if self.inbox.is_none() || has_two => ticket.with_digest(*root),
             _ => ticket,
         });
@@ -299,8 +299,8 @@ fn announce_ticket(
     Ok(())
 }
 
-/// Large files are hashed beside the serving. Nobody waits for this thread at the end: what is kept of a file
-/// is kept when all of it is hashed.
+/// Large files are hashed beside the serving. The program does not wait for this thread at its end: the tree
+/// of a file is kept as soon as all of the file is hashed.
 fn hash_later(library: &Arc<Library>) {
     let library = Arc::clone(library);
     thread::spawn(move || {

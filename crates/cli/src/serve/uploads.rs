@@ -1,9 +1,9 @@
-//! What clients send: who may, what of it has come, and what is said of it.
+//! The files that clients send: which clients may send, which files have come, and what is reported of them.
 //!
-//! Two that send the same name: files are locked while they are written, so the second of two clients is
-//! refused that file. But a sender that vanished and came back is not kept from its own files: who sends what
-//! another connection of the same sender sends waits until that is silent, and takes its place. Whether two
-//! send the same is found once for each two, on the pool: their lists may be long.
+//! Files are locked while they are written, so of two clients that send the same name the second is refused
+//! that file. But a sender that vanished and came back may go on with its own files: its new connection waits
+//! until the old one that sends the same files is silent, and takes its place. Whether two connections send
+//! the same is found once for each pair, on the pool: their lists may be long.
 
 use std::collections::HashMap;
 use std::mem;
@@ -32,7 +32,7 @@ use crate::target::{Target, show_path};
 /// same files.
 const SILENCE: Duration = Duration::from_secs(6);
 
-/// Who waits for one that goes on after all waits no longer.
+/// The maximum wait of a new connection for an older one of its sender that has not been silent.
 const MAX_WAIT: Duration = Duration::from_secs(9);
 
 /// What has come in all, and what of the last sender is needed at the end.
@@ -43,7 +43,7 @@ pub(super) struct Received {
     /// Senders that are done.
     senders: u64,
     last: Option<Last>,
-    /// Since when nobody sends.
+    /// The time since which no client sends.
     lonely_since: Option<Instant>,
 }
 
@@ -103,7 +103,7 @@ enum Verdict {
 }
 
 impl Clients<'_> {
-    /// For how long nobody has sent anything.
+    /// The time for which no client has sent files.
     pub(super) fn lonely_for(&mut self) -> Duration {
         if self.here.values().filter_map(Client::upload).any(Upload::is_admitted) {
             self.received.lonely_since = None;
@@ -112,7 +112,7 @@ impl Clients<'_> {
         self.received.lonely_since.get_or_insert_with(Instant::now).elapsed()
     }
 
-    /// Lets in who waits, and who has to wait no longer.
+    /// Lets the waiting clients send that no longer have to wait.
     pub(super) fn admit_uploads(&mut self) {
         for (id, client) in &mut self.here {
             if client.upload().is_some() {
@@ -262,7 +262,7 @@ impl Clients<'_> {
         }
     }
 
-    /// The connection has ended: what is left of its files is counted, and it may have been the last.
+    /// The connection has ended: its unfinished files are counted, and it may have been the last connection.
     pub(super) fn end_upload(&mut self, id: ConnectionId, mut client: Client) {
         self.overlaps.forget(id);
         let no_files = Answer::No(DONE, String::new());

@@ -1,5 +1,5 @@
 //! What a file keeps beside its bytes, from `serve` and `send` to `fetch` and `recv`: whether it can be run,
-//! when it was changed, and who may read it, who has to be allowed to here, too.
+//! when it was changed, and which users may read it, as far as the umask here allows it, too.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -76,7 +76,7 @@ fn send_and_recv_keep_them_too() {
     assert_eq!((mode(&out), time(&out)), (runnable(usual(&dir)), DATE));
 }
 
-/// The umask of who stores it counts, whatever the other end has.
+/// The umask of the end that stores the file counts, whatever the mode is at the other end.
 #[test]
 fn who_may_read_it_is_decided_where_it_is_stored() {
     let dir = Dir::new();
@@ -110,7 +110,7 @@ fn a_file_is_no_more_open_than_at_its_giver() {
     }
 }
 
-/// Others would read it for as long as it takes, and what is left if it ends before.
+/// Else other users could read it during the transfer, and its unfinished file after an interruption.
 #[test]
 fn a_private_file_is_private_from_its_first_byte_on() {
     let dir = Dir::new();
@@ -208,7 +208,7 @@ fn a_pipe_is_served_under_a_name_and_is_new() {
     assert_eq!(mode(&dir.path("out/maps.tar")), usual(&dir));
 }
 
-/// From pipe to pipe, of a length that nobody knows.
+/// From pipe to pipe, of unknown length.
 #[test]
 fn a_pipe_goes_to_a_pipe() {
     let args = ["serve", "--json", "--bind", "127.0.0.1:0", "-", "--once"];

@@ -1,4 +1,5 @@
-//! `serve --inbox`: who may send what, how much, and what is left of it. Also what goes on where it was.
+//! `serve --inbox`: which clients may send which files, how many bytes, and which unfinished files stay. Also
+//! uploads that continue where they ended.
 
 use crate::support::{Dir, Program, Serving, data, fetch, haulier, send, serve};
 

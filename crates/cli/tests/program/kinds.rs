@@ -25,7 +25,7 @@ fn a_dead_server_is_unreachable_at_once() {
     }
 }
 
-/// The same with a ticket, of a server that has ended.
+/// A ticket of a server that has ended is found unreachable at once, too.
 #[test]
 fn a_ticket_of_a_server_that_is_gone_is_unreachable_at_once() {
     let dir = Dir::new();
@@ -35,7 +35,7 @@ fn a_ticket_of_a_server_that_is_gone_is_unreachable_at_once() {
     assert!(run.error_of(3, "unreachable").contains(&addr), "{}", run.what);
 }
 
-/// Who sends may come first: it is said that it is waited for, and for how long.
+/// A sender may start first: it reports that it waits for the receiver, and for how long.
 #[test]
 fn send_says_that_it_waits_for_a_receiver() {
     let dir = Dir::new();
@@ -126,7 +126,7 @@ fn a_text_that_is_no_ticket_is_credentials() {
     fetch(&["nonsense"]).error_of(2, "credentials");
 }
 
-/// Nobody has `.invalid` (RFC 6761): it is the name that is at fault, and not `--open`.
+/// No host is in `.invalid` (RFC 6761): the error names the host name as the cause, and not `--open`.
 #[test]
 fn a_name_that_does_not_resolve_is_said_to() {
     let dir = Dir::new();

@@ -1,4 +1,4 @@
-//! Where files go that come, if that is not there yet; and where a ticket goes that nobody is to see.
+//! Where received files go if their directory is not there yet; and where a ticket goes that is to be hidden.
 
 use crate::support::{Dir, Program, data, fetch, haulier, recv, send, serve, wait_until};
 
@@ -108,7 +108,7 @@ fn a_ticket_that_is_not_there_is_no_file_for_one() {
     assert!(message.contains("there is no ticket"), "{message}");
     let message = haulier(&[&args[..], &["--open"]].concat()).error_of(2, "usage");
     assert!(message.contains("--ticket-out"), "{message}");
-    // Where its server has not come so far, or failed.
+    // The file is empty because its server does not listen yet, or has failed.
     let empty = dir.secret("empty", b"\n");
     let message = fetch(&["--ticket-file", &empty]).error_of(2, "credentials");
     assert!(message.contains("empty is empty: there is a ticket in it once"), "{message}");

@@ -10,7 +10,7 @@ use haulier::Ticket;
 
 use crate::support::{Dir, Finished, HUNG, Program};
 
-/// What a router was asked for: a mapping for so many seconds, from and to these ports; none is its end.
+/// A request to a router: a mapping for `lifetime_s` seconds, from and to these ports; 0 seconds end it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Asked {
     lifetime_s: u32,
@@ -40,7 +40,7 @@ enum Speaks {
     Upnp,
 }
 
-/// A router that has this public address, and grants so many seconds.
+/// A router that has this public address, and grants mappings for `grants_s` seconds.
 fn router(last: u8, speaks: Speaks, public: [u8; 4], grants_s: u32) -> Router {
     let at = Ipv4Addr::new(127, 0, 53, last);
     let (tell, asked) = mpsc::channel();
@@ -290,7 +290,7 @@ fn an_address_that_is_not_public_is_not_in_the_ticket() {
 #[test]
 fn without_a_router_that_does_it_a_word_says_so() {
     let dir = Dir::new();
-    // Nobody has these ports.
+    // No router listens at the ports of this address.
     let nobody = Ipv4Addr::new(127, 0, 53, 31);
     let program = serve(&dir, nobody, "--map-port");
     program.event("listening");

@@ -50,7 +50,7 @@ fn a_fetch_that_is_killed_goes_on_where_it_was() {
 }
 
 /// The client of a server that was killed waited for it for a minute, although it was back within seconds.
-/// Now the new one says that it does not know the connection, and the client joins it, with what is here.
+/// Now the new server reports that it does not know the connection, and the client joins it and continues.
 #[cfg(unix)]
 #[test]
 fn a_server_that_is_killed_and_is_back_is_gone_on_with() {
@@ -96,7 +96,7 @@ fn progress_is_four_lines_a_second_and_says_where_the_bytes_came_from() {
     for line in &lines {
         let (here, came) = (number(line, "resumed_bytes"), number(line, "came_bytes"));
         assert!(number(line, "bytes") <= here + came && number(line, "total") == 12_000_000);
-        // What is here from before is no rate: 24 Mbit/s are 3 MB/s, and a bunch may be early.
+        // Resumed bytes do not count for the rate: 24 Mbit/s are 3 MB/s, and a bunch may be early.
         assert!(number(line, "bytes_per_second") < 5_000_000, "{line}");
         assert!(
             line["remaining_s"].is_null() || line["remaining_s"].as_f64() < Some(30.0),

@@ -10,7 +10,7 @@ use crate::support::{Dir, Program, Serving, data, fetch, serve};
 /// A file of a byte, one of a whole chunk, and one of many chunks, whose hashes take frames of their own.
 const SIZES: [usize; 3] = [1, 256 << 10, 3 << 20];
 
-/// Python with this script and arguments; `None` where there is none.
+/// Python with this script and arguments; `None` where no Python is installed.
 fn second(script: &str, args: &[&str]) -> Option<Program> {
     let version = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
     if !version.is_ok_and(|status| status.success()) {

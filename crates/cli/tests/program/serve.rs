@@ -286,7 +286,7 @@ fn a_secret_from_a_file_makes_the_ticket_last() {
     let other = serve(&[&file, "--secret-file", &secret]);
     let message = fetch(&[&[&*other.addr, "-o", &dir.path("c")], &by_file[..]].concat()).error(3);
     assert!(message.contains("refuses"), "{message}");
-    // Nor does one with an identity of its own.
+    // A server with the secret and another identity does not pass for this one either.
     let own = dir.path("own");
     haulier(&["keygen", "--identity", "-o", &own]);
     let other = serve(&[&file, "--secret-file", &secret, "--identity-file", &own]);

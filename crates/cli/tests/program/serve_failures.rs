@@ -3,7 +3,7 @@
 
 use crate::support::{Dir, Program, Serving, data, fetch, haulier, serve, silent};
 
-/// What is there after a fetch to `out` was interrupted.
+/// The files in the directory after a fetch to `out` was interrupted.
 const KEPT: [&str; 3] = ["in", "out.haulier-journal", "out.haulier-part"];
 
 /// A file of which a part has arrived and much is missing: 32 s at this rate. The client does without its
@@ -108,7 +108,7 @@ fn a_full_server_says_so() {
     assert_eq!(dir.names(""), KEPT);
 }
 
-/// Who comes when all seats are taken waits in line, says so, and gets the next one.
+/// A client that comes when all seats are taken waits in line, reports that, and gets the next seat.
 #[cfg(unix)]
 #[test]
 fn who_comes_to_a_full_server_waits_in_line() {

@@ -166,7 +166,7 @@ fn who_does_not_prove_its_address_leaves_no_trace() {
         let mut response = [0; 1200];
         let (bytes, _) = liar.recv_from(&mut response).unwrap();
         assert!(response[0] == 0x07 && bytes > 50, "{bytes} bytes");
-        // The same from elsewhere belongs to no connection.
+        // This request from another address belongs to no connection.
         let other = UdpSocket::bind("127.0.0.1:0").unwrap();
         other.send_to(&request, &serving.addr).unwrap();
     }

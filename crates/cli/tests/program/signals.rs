@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use crate::support::{Dir, Pair, Program, data, recv, silent};
 
-/// What is there after a transfer to `out` was interrupted.
+/// The files in the directory after a transfer to `out` was interrupted.
 const KEPT: [&str; 3] = ["in", "out.haulier-journal", "out.haulier-part"];
 
 /// A transfer of which a part has arrived and much is missing: 16 s at this rate. The ends do without each
@@ -71,7 +71,7 @@ fn a_receiver_that_is_killed_is_missed() {
     assert_eq!(dir.names(""), KEPT);
 }
 
-/// The producer has nothing to say for the moment; one Ctrl-C is enough all the same.
+/// The producer writes nothing for the moment; one Ctrl-C is enough nevertheless.
 #[test]
 fn ctrl_c_ends_a_sender_that_waits_for_its_pipe() {
     let dir = Dir::new();

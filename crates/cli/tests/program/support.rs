@@ -34,14 +34,14 @@ impl Program {
         Self::spawn(Command::new(HAULIER).args(args))
     }
 
-    /// The same, with an open standard input.
+    /// `haulier` with these arguments and an open standard input.
     pub fn start_piped(args: &[&str]) -> (Self, ChildStdin) {
         let mut program = Self::run(Command::new(HAULIER).args(args).stdin(Stdio::piped()));
         let stdin = program.child.stdin.take().unwrap();
         (program, stdin)
     }
 
-    /// The same, with `input` on standard input.
+    /// `haulier` with these arguments and `input` on standard input.
     pub fn start_with(args: &[&str], input: &[u8]) -> Self {
         let (program, mut stdin) = Self::start_piped(args);
         let input = input.to_vec();
@@ -55,7 +55,7 @@ impl Program {
         Self::run(command.stdin(Stdio::null()))
     }
 
-    /// The same, with standard output to this file.
+    /// Any command that becomes `haulier`, with standard output to this file.
     #[cfg(target_os = "linux")]
     pub fn spawn_to(file: std::fs::File, command: &mut Command) -> Self {
         Self::run_to(file.into(), command.stdin(Stdio::null()))
@@ -236,7 +236,7 @@ impl Finished {
 }
 
 impl Finished {
-    /// The same of an error of this kind.
+    /// The message of an error with this exit code and of this kind.
     pub fn error_of(&self, code: i32, kind: &str) -> String {
         let message = self.error(code);
         let last = self.events().pop().unwrap_or_default();
@@ -353,7 +353,7 @@ impl Dir {
         std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// What is in a directory in it, in order, but for the list of what was fetched; "" is itself.
+    /// The sorted names in a directory of it, except the list of fetched files; "" is the directory itself.
     pub fn names(&self, dir: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.path().join(dir)).unwrap();
         let mut names: Vec<String> =

@@ -180,7 +180,7 @@ fn with_stay_file_after_file_is_taken_until_it_is_interrupted() {
         assert!(dir.read(&format!("inbox/{name}")) == data(size), "{name}");
         recv.event_where("received", |event| event["name"] == name);
     }
-    // It is there, and differs: it is kept, and its sender is told.
+    // A file of this name is there, and differs: it is kept, and the error is reported to the sender.
     let message = send(&[&dir.file("one", b"other"), &ticket]).error(5);
     assert!(message.contains("one: another file has this name there"), "{message}");
     // It is there, and is the same. Requests that were sent again on a busy machine are no part of the file.

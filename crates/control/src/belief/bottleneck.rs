@@ -55,7 +55,7 @@ impl Bottleneck {
         }
     }
 
-    /// The same, where an earlier transfer saw so much fit.
+    /// Sets the bytes of queue that an earlier transfer saw fit.
     pub(crate) fn recalling(self, recalled: Bytes) -> Self {
         Self { recalled, ..self }
     }
@@ -132,14 +132,14 @@ impl Bottleneck {
         count
     }
 
-    /// Whether what a train shows may be taken over by a law: nothing behind the bottleneck holds datagrams
-    /// up for longer than clocks tell.
+    /// Whether a law may use the rate that a train shows: nothing behind the bottleneck holds datagrams up
+    /// for longer than clocks can tell.
     pub(crate) fn is_clear(&self) -> bool {
         self.is_near || self.finder.held_up() < AT_ONCE
     }
 
-    /// While the link may be much faster than is known: tries that, once the newest `count` arrivals have
-    /// shown that what was sent came through. Returns the link's rate when it is found.
+    /// While the link may be much faster than is known: tries a faster rate, once the newest `count` arrivals
+    /// have shown that the datagrams sent came through. Returns the link's rate when it is found.
     pub(crate) fn look_upward(&mut self, count: usize, next: u64) -> Option<Rate> {
         if !self.finder.is_at_least() {
             // It was found by other means, perhaps after too much was tried.
@@ -177,7 +177,7 @@ impl Bottleneck {
         Some((sample.sent, self.queue_of(sample)?.max(Span::ZERO)))
     }
 
-    /// The path has become longer, which is no queue.
+    /// The path has become longer: the additional delay is no queue.
     pub(crate) fn on_longer(&mut self, by: Span) {
         self.samples.on_longer(by);
     }

@@ -2,9 +2,9 @@
 //! cannot raise by what it reports.
 //!
 //! Between the sending of a datagram and its ack at least the bytes acknowledged in that time have arrived.
-//! A receiver that holds its acks back makes the time longer. One that acknowledges what it did not get names
-//! a skipped number sooner or later (H-2.2c): it is closed, and what it proved is forgotten. Arrival times,
-//! which set the pace, are the receiver's word.
+//! A receiver that holds its acks back makes the time longer. One that acknowledges datagrams that it did not
+//! receive names a skipped number sooner or later (H-2.2c): the connection is closed, and what it proved is
+//! forgotten. Arrival times, which set the pace, are the receiver's word.
 
 use alloc::collections::VecDeque;
 

@@ -1,12 +1,12 @@
 //! The lower envelope of arrivals: when datagrams would have arrived if nothing had held them up.
 //!
-//! Jitter, bunches and reordering make datagrams later, never earlier. So of all that arrived the earliest
-//! say how fast the bottleneck drains: plotted over the bytes sent, no arrival is below the line of its rate.
+//! Jitter, bunches and reordering make datagrams later, never earlier. So the earliest of all arrivals show
+//! how fast the bottleneck drains: plotted over the bytes sent, no arrival is below the line of its rate.
 //! Ordinary averages need the spread of the jitter to be much less than the time of a train; the envelope
-//! needs only that some datagrams were not held up. What the others are above it is the doubt.
+//! needs only that some datagrams were not held up. The height of the others above it is the doubt.
 //!
-//! The invariant: both ends of an [`Envelope`] are samples, the last newer than the first, and so much later
-//! that both are not of one bunch.
+//! The invariant: both ends of an [`Envelope`] are samples. The last is newer than the first, and late enough
+//! that it is not of the same bunch.
 
 use super::samples::Sample;
 use crate::tuning::samples::TOGETHER;

@@ -1,8 +1,8 @@
 //! The remembered rate and loss of a path, from an earlier block or an earlier visit from the same address.
 //!
 //! This follows Careful Resume (RFC 9959): a remembered rate is a starting point and not a guarantee. It is
-//! halved after a minute, forgotten after ten, and forgotten at once when the path changes. Of an earlier
-//! visit it is believed as far as it was proven, because the visitor may have lied ([`Trust`]).
+//! halved after a minute, forgotten after ten, and forgotten at once when the path changes. The rate of an
+//! earlier visit is believed as far as it was proven, because the visitor may have lied ([`Trust`]).
 
 use super::delivered::Proven;
 use super::loss::LossEstimate;
@@ -31,7 +31,7 @@ pub struct Known {
     pub proven: Proven,
     /// Bytes that its queue was seen to hold, believed by the same connection only.
     pub queue_bytes: u32,
-    /// What is lost on it.
+    /// The losses on it.
     pub loss: LossEstimate,
     /// When that was heard last.
     pub at: Instant,
@@ -62,8 +62,8 @@ impl Known {
         Self { rate: self.rate.map(|rate| rate.max(floor)), trust: Trust::Earlier, ..self }
     }
 
-    /// For another client behind the same address, whoever that is: only what is faster than the start
-    /// without memory, so that nobody can slow others down, and no losses.
+    /// For any other client behind the same address: only what is faster than the start without memory, so
+    /// that no client can slow others down, and no losses.
     pub fn of_address(self) -> Self {
         if self.rate.is_none_or(|rate| rate <= FIRST_RATE) {
             return Self::NOTHING;

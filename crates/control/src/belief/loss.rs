@@ -25,7 +25,7 @@ pub struct Losses {
     pub share: f64,
     /// The share that is assumed of those in flight, whatever was measured.
     pub in_flight: f64,
-    /// How many packets that is known from, what is assumed at first included.
+    /// The weight of the estimate in packets, including those that are assumed at first.
     pub packets: f64,
     /// The variance of losses relative to that of independent ones: 1 to 12.
     pub inflation: f64,
@@ -77,7 +77,8 @@ impl LossEstimate {
         Losses { share, in_flight: share, packets: self.packets(), inflation: self.inflation() }
     }
 
-    /// The same without what is assumed before anything was measured: no losses were seen, none are expected.
+    /// As [`losses`](Self::losses), but without the losses assumed at first: if no loss was seen, none is
+    /// expected.
     #[must_use]
     pub fn measured(&self) -> Losses {
         Losses { share: (self.lost / self.packets()).min(MAX_LOSS), ..self.losses() }

@@ -1,5 +1,5 @@
-//! What is known of a path: the rate of its bottleneck and how that is known, the delay without a queue, what
-//! is lost, and what was delivered for sure.
+//! What is known of a path: the rate of its bottleneck and how that is known, the delay without a queue, the
+//! losses, and the bytes that were delivered for sure.
 
 pub(crate) mod bottleneck;
 pub(crate) mod delivered;

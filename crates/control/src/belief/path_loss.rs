@@ -1,8 +1,8 @@
 //! What a path loses, as far as it is counted.
 //!
-//! What is lost before there is a rate was sent too fast, and says nothing of the path. Where no train gives
-//! a rate, it is all that there is to plan with. What is given up after a silence counts as lost, a few
-//! datagrams of each silence, until it arrives after all.
+//! Datagrams lost before a rate is known were sent too fast, and show nothing of the path. Where no train
+//! gives a rate, these losses are all that a plan can use. Of the datagrams given up after a silence a few
+//! count as lost, until they arrive after all.
 
 use super::loss::LossEstimate;
 use crate::tuning::{MAX_COUNTED_LOST, blind};
@@ -20,7 +20,7 @@ pub(crate) struct PathLoss {
 }
 
 impl PathLoss {
-    /// That of a path of which this is known.
+    /// The estimate for a path of which this is known.
     pub(crate) const fn new(estimate: LossEstimate) -> Self {
         Self { estimate, from: u64::MAX, given_up: 0, without_rate: 0 }
     }

@@ -80,7 +80,7 @@ impl RateFinder {
         self.rate
     }
 
-    /// By how much datagrams are held up behind the bottleneck, at most times.
+    /// The time for which datagrams are held up behind the bottleneck, at most times.
     pub(crate) const fn held_up(&self) -> Span {
         self.held_up
     }
@@ -170,13 +170,13 @@ impl RateFinder {
         }
     }
 
-    /// A train of so many gave a rate.
+    /// A train of `packets` packets gave a rate.
     fn on_train(&mut self, packets: usize) {
         self.train = self.train.max(u8::try_from(packets).unwrap_or(u8::MAX));
     }
 
-    /// The same where few of a train arrive in the order of sending, or many at once: the earliest of them
-    /// still show the rate, with much doubt.
+    /// Measures the rate where few packets of a train arrive in the order of sending, or many at once: the
+    /// earliest of them still show the rate, with much doubt.
     fn measure_disordered_train(&mut self, samples: &Samples) {
         if self.is_measured {
             return;
@@ -319,8 +319,9 @@ impl RateFinder {
     }
 }
 
-/// Whether what was sent next after sample `end` is among the new ones, from `new` on, and arrived about as
-/// much later as it was sent: else the train before it was held up for a bunch.
+/// Whether the datagrams sent next after sample `end` are among the new ones, from `new` on, and arrived
+/// later by about the time by which they were sent later: otherwise the train before them was held up for a
+/// bunch.
 fn is_followed(samples: &[Sample], end: usize, new: usize) -> bool {
     let (Some(last), Some(next)) = (samples.get(end), samples.get(end + 1)) else { return false };
     let (sent, at) = (next.sent - last.sent, next.at - last.at);
@@ -387,7 +388,7 @@ struct Window {
     longest: Span,
 }
 
-/// The shortest window that says the rate without much doubt, or with the least.
+/// The shortest window that shows the rate without much doubt, or with the least doubt.
 fn newest_window(samples: &Samples) -> Option<Window> {
     let (all, base) = (samples.all(), samples.base()?);
     let newest = *all.last()?;

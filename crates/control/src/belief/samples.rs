@@ -24,8 +24,8 @@ pub(crate) struct Sample {
     pub(crate) sent: Span,
     /// The one-way delay: `at` less `sent`. Only differences have a meaning.
     pub(crate) delay: Span,
-    /// By how much earlier it arrived than the largest datagram would have, at most: the rate may be too low,
-    /// as one that an uplink allows. So this counts where a minimum is looked for, and nowhere else.
+    /// The maximum time by which it arrived earlier than the largest datagram would have: the rate may be too
+    /// low, as one that an uplink allows. So this counts only where a minimum is looked for.
     pub(crate) saved: Span,
     /// Bytes sent, and received, up to and including this one.
     pub(crate) passed: Bytes,
@@ -258,9 +258,10 @@ impl Samples {
 
     /// By how much less time than the largest datagram one of these bytes takes at a bottleneck of this rate.
     ///
-    /// What ends a chunk is smaller, and met no shorter queue. As the base delay it left a queue that never
-    /// was, and the losses of a path that loses a fifth on its own were taken for those of others. A larger
-    /// datagram than those before takes longer: so does the path without a queue.
+    /// The datagram that ends a chunk is smaller, and met no shorter queue. When its delay was the base
+    /// delay, a queue was seen that never existed, and the losses of a path that loses a fifth on its own
+    /// were taken for those of others. A larger datagram than those before takes longer: so does the path
+    /// without a queue.
     fn saved(&mut self, bytes: Bytes, rate: Option<Rate>) -> Span {
         let larger = (bytes - self.largest).max(Bytes::ZERO);
         self.largest += larger;

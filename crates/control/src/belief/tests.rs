@@ -99,8 +99,8 @@ fn delays_show_how_much_fits_the_queue_and_losses_behind_the_longest_that_no_mor
     assert_eq!(bottleneck.room(), seen);
 }
 
-/// A train of 24 that arrives at once, these microseconds apart, and eight datagrams sent 2 ms later, which
-/// arrive so much after it.
+/// A train of 24 that arrives at once, with `apart` microseconds between datagrams, and eight datagrams sent
+/// 2 ms later, which arrive `later_us` microseconds after it.
 fn bunch(apart: f64, later_us: u32) -> Bottleneck {
     let mut log = train(24);
     (0..8).for_each(|_| log.send(micros(3_000)));

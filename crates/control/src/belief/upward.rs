@@ -1,9 +1,9 @@
 //! Looking upward: a link that is faster than clocks can tell is tried at higher and higher rates.
 //!
-//! A train that arrives at once says only how fast a link is at least. So what is sent at that rate is
-//! watched for a round trip: if it arrived as fast as it was sent, the next step is [`STEP`] times as fast;
-//! if not, the link's rate is what arrived. The invariant: a step judges only what was sent at its rate,
-//! over [`MIN_TIME`] at least.
+//! A train that arrives at once shows only the minimum rate of a link. So the datagrams sent at that rate are
+//! watched for a round trip: if they arrived as fast as they were sent, the next step is [`STEP`] times as
+//! fast; if not, the link's rate is that of the arrivals. The invariant: a step judges only datagrams sent at
+//! its rate, over [`MIN_TIME`] at least.
 
 use super::samples::Sample;
 use crate::tuning::upward::{CAME, MIN_TICKS, MIN_TIME, STEP, USED};
@@ -21,7 +21,7 @@ pub(super) struct Upward {
 /// What a step has shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Step {
-    /// All came through: this is tried next.
+    /// All datagrams came through: this rate is tried next.
     Faster(Rate),
     /// The link has this rate.
     Found(Rate),
@@ -58,7 +58,7 @@ impl Upward {
         if came < CAME * offered {
             return Some(Step::Found(came));
         }
-        // If something else limits what is sent, that it came through says nothing.
+        // Where something else limits the sender, arrivals at that rate show nothing.
         (offered > USED * rate).then_some(Step::Faster(rate * STEP))
     }
 }

@@ -1,9 +1,9 @@
-//! How long the news of an arrival takes, and by how much that is longer than it was at best: the queue of
-//! the way back, which acks fill where it is thin.
+//! The time that the news of an arrival takes, and its excess over the minimum: the queue of the way back,
+//! which acks fill where that way is thin.
 //!
 //! The newest datagram that a report names was sent a round trip ago, less the queue that it met on its way,
-//! which the report shows too. What is left is the path there and back, what the ack has waited, and the
-//! queue of the way back.
+//! which the report shows too. The rest is the time of the path there and back, the wait of the ack, and
+//! the queue of the way back.
 
 use crate::units::Span;
 

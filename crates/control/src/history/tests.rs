@@ -12,7 +12,7 @@ pub(crate) const BYTES: Bytes = Bytes(1_228.0);
 pub(crate) struct Log(Vec<Sent>);
 
 impl Log {
-    /// So many, of which those below `acked` are acknowledged.
+    /// `count` datagrams, of which those below `acked` are acknowledged.
     pub(crate) fn of(count: u64, acked: u64, at: impl Fn(u64) -> Instant) -> Self {
         let mut log = Self::default();
         (0..count).for_each(|number| log.send(at(number)));

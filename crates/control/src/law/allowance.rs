@@ -1,16 +1,16 @@
 //! How much may be in flight before there is a window.
 //!
-//! A guess, or the rate that a train shows, is that of the link: in a crowd each flow went on at it until its
-//! losses were heard of, which a long queue delays, and replaced at once what was lost. So what is in flight
-//! has a bound. Until losses are heard of a guess has [`GUESS`]; then it is the first flight, or what the
-//! rate passes in a round trip if that is more. What is lost beside a queue is not replaced, as in Relentless
-//! Congestion Control (Mathis, 2009), and each arrival makes room for [`GROWTH`] more, as in a slow start.
-//! Alone on a link that is no limit, for as many arrive as are sent. What is lost without a queue may be the
-//! path's own, unless it is most of what was sent.
+//! A guess, or the rate that a train shows, is that of the whole link: in a crowd each flow kept this rate
+//! until it heard of its losses, which a long queue delays, and replaced lost datagrams at once. So the
+//! datagrams in flight have a bound. For a guess this is [`GUESS`] until the sender hears of losses; then it
+//! is the first flight, or what the rate passes in a round trip if that is more. Datagrams lost beside a
+//! queue are not replaced, as in Relentless Congestion Control (Mathis, 2009), and each arrival makes room
+//! for [`GROWTH`] more, as in a slow start. Alone on a link that is no limit, for as many arrive as are sent.
+//! Losses without a queue may be the path's own, unless they are most of the datagrams sent.
 //!
-//! What a flow sends before it knows whether it is alone is lost if it is not, and saves time if it is, and
-//! either is a share of the transfer: so a transfer of one chunk is sent on [`Trust`] as a whole, and of a
-//! longer one a part, until its [`stretch`](super::stretch) shows nobody else
+//! The datagrams that a flow sends before it knows whether it is alone are lost if it is not alone, and save
+//! time if it is. Either effect is a share of the transfer: so a transfer of one chunk is sent on [`Trust`]
+//! as a whole, and a part of a longer one, until its [`stretch`](super::stretch) shows no other flow
 //! (docs/decisions/0024-ramp.md).
 
 use super::seen::Seen;
@@ -23,13 +23,13 @@ use crate::units::Bytes;
 /// How many datagrams a transfer sends before it knows whether it is alone.
 #[derive(Clone, Copy, Debug)]
 enum Trust {
-    /// All of it, for it is short.
+    /// All of its datagrams, because it is short.
     Whole,
     /// This number.
     Part(f64),
-    /// The same, and others are there.
+    /// This number, and others are on the link.
     Shared(f64),
-    /// It is alone, or the path is known.
+    /// Any number: it is alone, or the path is known.
     Free,
 }
 
@@ -60,9 +60,9 @@ impl Trust {
 /// The datagrams that may be in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
-    /// The most that were in flight at a guess, before anything was lost.
+    /// The maximum number in flight at a guess, before anything was lost.
     first: f64,
-    /// As many as may be if nothing was lost and nothing has grown, and how many fewer it is since.
+    /// The bound if nothing was lost and nothing has grown, and by how many the bound is lower since then.
     most: f64,
     fewer: f64,
     /// What became of the newest, whether most of those before them were lost, and whether what arrived last

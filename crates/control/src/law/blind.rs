@@ -3,11 +3,11 @@
 //! Trains and what arrives give a rate soon, unless most of it is dropped at a full queue; and a flow that
 //! keeps its guess keeps that queue full: ten of them on one link dropped 82 % of what they sent. So where
 //! two fifths of what was sent at a guess are lost, behind the train that shows a rate, it has overrun the
-//! link, and a window takes its place. While nothing at all is heard only the datagrams in flight have a
+//! link, and a window takes its place. While nothing at all is heard, only the datagrams in flight have a
 //! bound ([`allowance`](super::allowance)).
 //!
-//! What little is heard before a rate is known bounds the guess: where even the closest two of the datagrams
-//! that were sent together arrived far apart, the link is slow ([`pairs`](super::pairs)).
+//! The few reports before a rate is known bound the guess: where even the closest two of the datagrams that
+//! were sent together arrived far apart, the link is slow ([`pairs`](super::pairs)).
 
 use super::pairs::Pairs;
 use super::seen::Seen;
@@ -34,7 +34,7 @@ pub(crate) struct Blind {
     /// The number after the first train.
     next_after_train: u64,
     pairs: Pairs,
-    /// Most of what was sent arrived at once, and nothing after it yet.
+    /// Most of the datagrams sent arrived at once, and none after them yet.
     is_at_once: bool,
     /// When it was first heard that a datagram arrived.
     heard_at: Option<Instant>,
@@ -75,7 +75,7 @@ impl Blind {
         self.paced_at = self.paced_at.max(now.into()) + bytes / self.rate();
     }
 
-    /// The same for a slice of a train, which is not paced. `next` is its number.
+    /// A slice of a train was sent while no rate was known: it is not paced. `next` is its number.
     pub(super) fn on_train_sent(&mut self, now: Instant, bytes: Bytes, next: u64) {
         self.count(now, bytes);
         if self.heard_at.is_none() {
@@ -131,12 +131,12 @@ impl Blind {
         let (first, last) = self.arrivals.unwrap_or((*sample, *sample));
         let first = if sample.at < first.at { *sample } else { first };
         self.arrivals = Some((first, if sample.at > last.at { *sample } else { last }));
-        // What is on its way shows more soon: only where nothing is, more is guessed.
+        // Datagrams in flight show more soon: more is guessed only where none are in flight.
         self.is_at_once = self.pairs.at_once() >= MIN_AT_ONCE.max(self.sent / 2);
     }
 
-    /// Whether what is beyond a train waits until it is known whether the link is slow. Where the round trip
-    /// is short it is not.
+    /// Whether the slices after a train wait until it is known whether the link is slow. Where the round trip
+    /// is short they do not wait.
     pub(super) fn is_unsure(&self, now: Instant, rtt: Span) -> bool {
         let is_heard = self.heard_at.is_some_and(|heard_at| now < heard_at + PAIR_WAIT);
         is_heard && self.pairs.is_empty() && self.hint.is_none() && rtt > MIN_SLOW_RTT
@@ -230,7 +230,7 @@ mod tests {
         assert!(settle(&mut blind, 20..28, 4));
     }
 
-    /// Arrivals of datagrams that were sent at once, so far apart, heard of at 1 s.
+    /// Arrivals of datagrams that were sent at once, `apart` from each other, heard of at 1 s.
     fn arrive(blind: &mut Blind, datagrams: u32, apart: Span) {
         for n in 0..datagrams {
             let passed = Bytes(1_250.0) * f64::from(n);

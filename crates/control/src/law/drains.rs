@@ -1,8 +1,9 @@
 //! When the flows of a queue drain it: all at the same time, although none knows of the others.
 //!
-//! All of them see the queue become empty, at the same moment at the bottleneck; so each drains a fixed time
-//! after what it sent then, and again after that time, until it sees it become empty anew. The invariant: a
-//! flow that has seen the queue become empty is in step with all others that have.
+//! All of them see the queue become empty at the same moment at the bottleneck. So each flow drains a fixed
+//! time after it sent the datagram that met the empty queue, and again after that time, until it sees the
+//! queue become empty anew. The invariant: a flow that has seen the queue become empty is in step with all
+//! others that have.
 
 use crate::tuning::delay::{DRAIN_AFTER, MIN_EMPTY};
 use crate::units::Span;
@@ -21,8 +22,8 @@ impl Drains {
         Self { empty_at: now, next_at: now + DRAIN_AFTER }
     }
 
-    /// A datagram sent at this time met an empty queue. `fell`: its delay was so much less than the least
-    /// before, which was that of a queue then.
+    /// A datagram sent at this time met an empty queue. `fell` is by how much its delay is below the minimum
+    /// before, which then was the delay of a queue.
     pub(super) fn on_empty(&mut self, sent: Span, fell: Span) {
         if sent - self.empty_at > DRAIN_AFTER / 4.0 || fell > MIN_EMPTY {
             self.next_at = sent + DRAIN_AFTER;

@@ -8,7 +8,7 @@ use crate::tuning::flow::{BACKLOG, CATCH_UP};
 use crate::tuning::near::{is_fast, tick_through};
 use crate::units::{Bytes, Rate, Span};
 
-/// What all laws are told of the link when they decide about a slice.
+/// What every law knows of the link when it decides about a slice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     /// Its rate; `None` while it is not known.
@@ -45,8 +45,8 @@ impl Link {
         }
     }
 
-    /// The lateness that may be made up for at this rate: what is sent for it must fit the queue, beside the
-    /// usual backlog.
+    /// The lateness that may be made up for at this rate: the slices that make up for it must fit the queue,
+    /// beside the usual backlog.
     pub(crate) fn lateness_at(&self, rate: Rate) -> Span {
         self.late.min((self.room / rate - BACKLOG).max(Span::ZERO))
     }
@@ -56,8 +56,8 @@ impl Link {
         if self.is_near { tick_through(rate, self.packet, self.room) } else { TICK }
     }
 
-    /// How late a tick at this rate may be and still be made up for: on near and on fast paths what is sent
-    /// for it must fit the queue, and where even a near one's tick does not, less is sent.
+    /// How late a tick at this rate may be and still be made up for: on near and on fast paths the slices for
+    /// it must fit the queue, and on a near path fewer are sent where not even one tick fits.
     pub(super) fn catch_up_at(&self, rate: Rate) -> Span {
         let fits = self.room / rate;
         match self.is_near {

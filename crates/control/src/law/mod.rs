@@ -188,7 +188,7 @@ impl Pacing {
         self.law = Law::Start(Box::new(start));
     }
 
-    /// The size of a full datagram, which takes so much longer than before.
+    /// Sets the size of a full datagram, whose delay is `longer` than before by this time.
     pub(crate) fn set_packet(&mut self, packet: Bytes, longer: Span) {
         if let Law::Windowed(law) = &mut self.law {
             law.set_packet((self.full + NEARLY_FULL) / packet);
@@ -398,7 +398,7 @@ impl Pacing {
         }
     }
 
-    /// Datagrams overtake others that were sent so much earlier.
+    /// Datagrams overtake others that were sent up to `disorder` earlier.
     pub(crate) fn set_disorder(&mut self, disorder: Span) {
         if let Law::Start(start) = &mut self.law {
             start.set_disorder(disorder);

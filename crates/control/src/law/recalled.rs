@@ -1,7 +1,7 @@
 //! A rate from an earlier connection, believed as far as the path was seen to deliver it.
 //!
-//! The rate comes from arrival times, which the receiver reports and may invent. So before this connection
-//! has heard as much, no more is unanswered than the path was seen to deliver in a round trip
+//! The rate comes from arrival times, which the receiver reports and may invent. So until acks of this
+//! connection cover as much, no more may be unacknowledged than the path was seen to deliver in a round trip
 //! ([`delivered`](crate::belief::delivered)); beyond that slices go as they would without any memory.
 
 use super::Blind;
@@ -46,7 +46,7 @@ impl Recalled {
         self.acked += bytes;
     }
 
-    /// Whether this connection has been told as much as was remembered: the rate is now its own.
+    /// Whether acks have covered the remembered allowance: the rate is now this connection's own.
     pub(crate) fn is_over(&self, rtt: Span) -> bool {
         self.acked >= self.allowance(rtt)
     }

@@ -1,9 +1,9 @@
 //! The beginning of a transfer, at the rate of the link, and what it shows of others there.
 //!
-//! A rate that a train shows is that of the link, and not what is free of it: a flow of a crowd that goes on
-//! at it floods the link. So rounds of [`MIN_ROUND`] are judged, and where others are seen a window begins.
-//! The datagrams in flight have a bound ([`allowance`](super::allowance)). docs/SENDER.md, "The start", says
-//! why.
+//! A rate that a train shows is that of the whole link, and not of its free part: a flow of a crowd that goes
+//! on at this rate floods the link. So rounds of [`MIN_ROUND`] are judged, and where others are seen a window
+//! begins. The datagrams in flight have a bound ([`allowance`](super::allowance)).
+//! docs/SENDER.md, "The start", says why.
 
 use libm::sqrt;
 
@@ -37,7 +37,7 @@ struct Round {
 }
 
 impl Round {
-    /// How long it has lasted; `None` before the second arrival.
+    /// The time from its first to its last arrival; `None` before the second.
     fn lasts(&self) -> Option<Span> {
         Some(self.last?.at - self.first?.at)
     }
@@ -68,14 +68,14 @@ pub(super) struct Start {
     stretch: Stretch,
     /// Datagrams below this number are not judged.
     judged_from: u64,
-    /// Datagrams overtake others that were sent so much earlier.
+    /// Datagrams overtake others that were sent up to this time earlier.
     disorder: Span,
-    /// What a window begins with that takes its place beside others.
+    /// The rate with which a window begins that takes its place beside others.
     share: Option<Rate>,
     /// What became of the datagrams that were sent since this began.
     since: u64,
     seen: Seen,
-    /// No round has shown that less passes than the link has.
+    /// No round has shown that less passes than the link's rate.
     is_alone: bool,
     /// The first and the last arrival of a round in which most was lost.
     flood: Option<(Sample, Sample)>,
@@ -169,8 +169,8 @@ impl Start {
         self.stretch.on_arrival(sample, self.known)
     }
 
-    /// Whether a round is complete. Where datagrams are held up for longer than it lasts, it takes more time
-    /// and arrivals: the least of few delays is no queue, but chance.
+    /// Whether a round is complete. Where datagrams are held up for longer than a round lasts, it takes more
+    /// time and arrivals: the minimum of few delays is chance, and no queue.
     fn is_round(&self) -> bool {
         let Some(lasts) = self.round.lasts() else { return false };
         let disordered = DISORDERED_ROUND * self.disorder;

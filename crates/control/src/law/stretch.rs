@@ -1,10 +1,10 @@
 //! Whether others are on the link: by how much longer datagrams take to arrive than they took to be sent.
 //!
 //! A train shows the rate of the link, whoever else is there: nothing of theirs comes between datagrams that
-//! wait side by side. What is paced behind it is held up where others send, too, since a queue serves each
-//! by what it sends, and arrives as it was sent where nobody does. That is how the free rate of a path is
-//! measured by streams (Jain and Dovrolis, *End-to-end available bandwidth*, 2002), with one stream that is
-//! a part of the block.
+//! wait side by side. Datagrams paced behind it are held up where others send too, because a queue serves
+//! each flow by what it sends; where no other flow sends, they arrive as they were sent. That is how the free
+//! rate of a path is measured by streams (Jain and Dovrolis, *End-to-end available bandwidth*, 2002), with
+//! one stream that is a part of the block.
 
 use crate::belief::samples::Sample;
 use crate::tuning::blind::FIRST_RATE;

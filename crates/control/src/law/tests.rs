@@ -13,7 +13,7 @@ struct Wire {
     rate: Rate,
     delay: Span,
     idle_at: Span,
-    /// Every this many datagrams one is lost; 0 is none.
+    /// One datagram is lost in each `loss_interval` of them; with 0 no datagram is lost.
     loss_interval: u64,
     /// What waits longer is marked.
     mark_above: Option<Span>,
@@ -31,7 +31,7 @@ impl Transfer {
     fn new(urgency: Urgency, rate: Rate) -> Self {
         let mut pacing = Pacing::new(FLOOR, None);
         pacing.set_in_flight((0, 0), Span::from_millis(50), Span::ZERO);
-        // An infinite rate is none that is known.
+        // An infinite rate stands for a link whose rate is not known.
         pacing.follow(urgency, true, Some(rate).filter(|rate| rate.is_finite()));
         Self { pacing, number: 0, passed: Bytes::ZERO, feedback: VecDeque::new() }
     }

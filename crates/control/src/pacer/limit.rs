@@ -5,11 +5,11 @@ use crate::tuning::limit::AHEAD;
 use crate::units::{Bytes, Rate, Span};
 use haulier_core::Instant;
 
-/// A limit, and how much of it is used.
+/// A limit of the rate, and its use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
     rate: Rate,
-    /// When everything sent so far is within the limit.
+    /// The time at which all that was sent until now is within the limit.
     paid_at: Span,
 }
 

@@ -35,7 +35,7 @@ enum Uplink {
 pub struct Asking {
     /// Nothing is known to lack it: it is repair for losses that may come, and goes at half of the rate.
     pub is_tail: bool,
-    /// What is in flight was given up after a timeout: it is a probe, and something else limits those.
+    /// All in flight was given up after a timeout: this is a probe, and something else limits probes.
     pub is_probe: bool,
 }
 
@@ -97,7 +97,7 @@ impl Pacer {
         self.resume_at
     }
 
-    /// What a slice waits for has come.
+    /// The next slice need not wait any more: it may be asked for now.
     pub fn resume(&mut self, now: Instant) {
         self.resume_at = self.resume_at.min(now);
     }
@@ -228,7 +228,7 @@ impl Pacer {
         self.limit.set(max_rate_bps);
     }
 
-    /// The peer's program reads so late. No more is sent in that time than can wait for it.
+    /// The peer's program reads this late. No more is sent in that time than can wait for it.
     pub fn set_reader_lateness(&mut self, late: Span, floor: Rate) {
         self.reader.set_lateness(late, floor);
     }

@@ -1,8 +1,8 @@
-//! What the receiver's program can take: it reads late, and until then its socket holds so much.
+//! What the receiver's program can take: it reads late, and until then its socket's buffer holds the bytes.
 //!
 //! What does not fit a socket's buffer is dropped by the receiver's own system, and would look like the
 //! path's loss. So in the time that a datagram may wait for the program, no more is sent than the buffer
-//! holds; and so much is in flight at most, in case the program stops reading altogether. The invariant: an
+//! holds; and no more than that is in flight, in case the program stops reading altogether. The invariant: an
 //! unknown buffer limits nothing, and nothing here is lower than the floor of the rate.
 
 use crate::tuning::reader::{MIN_PACKETS, PATHS, PROBES};
@@ -30,7 +30,7 @@ impl Reader {
         Self { buffer, late: Span::ZERO, rate: Rate::INFINITY, ahead: Bytes::ZERO, at: Span::ZERO }
     }
 
-    /// It reads so late.
+    /// Sets how late it reads.
     pub(super) fn set_lateness(&mut self, late: Span, floor: Rate) {
         self.late = late;
         // Half of the buffer may be sent at once, after a pause, and half while that waits.

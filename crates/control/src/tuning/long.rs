@@ -49,7 +49,7 @@ pub(crate) mod start {
     pub(crate) const MIN_ARRIVALS: usize = 8;
 
     /// Others are on a link that delivers less than this part of its rate while a queue stands, and on one
-    /// that loses more than the square of it leaves, of so many datagrams: few links lose half on their own.
+    /// that delivers less than its square of this number of datagrams: few links lose half on their own.
     pub(crate) const CROWDED: f64 = 0.7;
     pub(crate) const MIN_FATES: u32 = 32;
 
@@ -60,8 +60,8 @@ pub(crate) mod start {
     /// be jitter. With one in place of two 16 MiB take 1.52 L over 15 ms of jitter in order (1.4).
     pub(crate) const SURE: u32 = 2;
 
-    /// So much less than what was delivered is a newcomer's share at first: it grows faster than those that
-    /// have more give way.
+    /// The part of what was delivered that a newcomer takes at first: it grows faster than flows that have
+    /// more yield.
     pub(crate) const PART: f64 = 0.5;
 
     /// A share of losses that has to be explained before the known rate is used for long; and where nobody

@@ -55,11 +55,10 @@ pub(crate) mod reader {
     /// wait for an ack included: one keeps the link busy, and a quarter is for jitter.
     pub(crate) const PATHS: f64 = 1.25;
 
-    /// The same in datagrams: the queue that every link is assumed to have.
+    /// What may always be in flight, in datagrams: the queue that every link is assumed to have.
     pub(crate) const MIN_PACKETS: f64 = 16.0;
 
-    /// Datagrams that have to fit the buffer beside what is in flight: the probes of a silence of some
-    /// seconds.
+    /// Datagrams that have to fit the buffer beside those in flight: the probes of a silence of some seconds.
     pub(crate) const PROBES: f64 = 32.0;
 }
 
@@ -108,7 +107,8 @@ pub(crate) mod blind {
     pub(crate) const AT_ONCE_RATE: Rate = Rate::from_kbps(60_000);
 
     /// How long a guess waits for them after the first arrival was heard of. A link that takes longer for
-    /// three datagrams has less than half a Mbit/s, and a guess would send it what it takes ten seconds for.
+    /// three datagrams has less than half a Mbit/s, and a guess would send as much as it passes in ten
+    /// seconds.
     pub(crate) const PAIR_WAIT: Duration = Duration::from_millis(60);
 
     /// The shortest round trip of the handshake with which a link may be so slow: its requests and responses
@@ -132,25 +132,25 @@ pub(crate) mod allowance {
     /// Datagrams after which it is judged again whether most are lost.
     pub(crate) const WINDOW: u32 = 16;
 
-    /// And after losses, however many: an initial window (RFC 6928). With four a flow behind a queue of three
-    /// packets had a sixtieth of the link beside another.
+    /// The minimum after any number of losses: an initial window (RFC 6928). With four a flow behind a queue
+    /// of three packets had a sixtieth of the link beside another.
     pub(crate) const LEAST: f64 = 10.0;
 
-    /// How many more for each that arrives: a third of the datagrams may be lost for good. With half as many
-    /// crowds drop a point less, but those who join beside others get their share late: of six flows Jain's
-    /// index was 0.69 to 0.89 on three of five seeds. With one for one 4 MiB over random links take 4 % less
-    /// time, but behind five packets one of two flows had a hundredth on one of eight seeds.
+    /// The growth for each datagram that arrives: a third of the datagrams may be lost for good. With half of
+    /// it crowds drop a point less, but flows that join beside others get their share late: of six flows
+    /// Jain's index was 0.69 to 0.89 on three of five seeds. With one for one 4 MiB over random links take 4
+    /// % less time, but behind five packets one of two flows had a hundredth on one of eight seeds.
     pub(crate) const GROWTH: f64 = 0.5;
 
     /// A transfer of more than this, a chunk, has a ramp: what joins are made of goes on trust as a whole.
     pub(crate) const CHUNK: Bytes = Bytes(262_144.0);
 
-    /// The minimum that goes on trust: a train, which shows the rate, and as many behind it as show whether
-    /// others are there. With 32 one round trip more is needed for that, and 1 MiB over random links took 8 %
-    /// longer.
+    /// The minimum number that goes on trust: a train, which shows the rate, and enough datagrams behind it
+    /// to show whether there are others. With 32 one round trip more is needed for that, and 1 MiB over
+    /// random links took 8 % longer.
     pub(crate) const ON_TRUST: f64 = 40.0;
 
-    /// The part of a long transfer that goes on trust: a hundred that are lost are little of 8 MB.
+    /// The part of a long transfer that goes on trust: a hundred lost datagrams are little of 8 MB.
     pub(crate) const PARTS: f64 = 64.0;
 }
 
@@ -163,19 +163,19 @@ pub(crate) mod stretch {
     pub(crate) const ARRIVALS: u32 = 16;
     pub(crate) const MIN_HELD_UP: u32 = 4;
 
-    /// They are held up if they take longer to arrive by this factor and time: of two that have half of a
-    /// link each either takes twice as long. And not at all up to those of `FREE`, of which the time is most
-    /// of a tick. With 1.1 and 1 ms crowds drop up to half a point more.
+    /// Datagrams are held up if they take longer to arrive by this factor and time: of two flows with half of
+    /// a link each, either takes twice as long. Up to the factor and time of `FREE`, most of a tick, they are
+    /// not held up. With 1.1 and 1 ms crowds drop up to half a point more.
     pub(crate) const HELD_UP: (f64, Span) = (1.5, Span::from_millis(2));
     pub(crate) const FREE: (f64, Span) = (1.05, Span(700.0));
 
-    /// The least part of the known rate, or of the guess if that is less, at which they were sent. Above 20
-    /// Mbit/s a guess counts as that.
+    /// The minimum part of the known rate, or of the guess if that is less, at which they were sent. A guess
+    /// above 20 Mbit/s counts as 20 Mbit/s.
     pub(crate) const FAST: f64 = 0.8;
 
-    /// The part of that time over which they were sent at least, or this: datagrams that are sent at once
-    /// are a train. Without it crowds by ticket drop half a point more. With 0.8, and 6 ms, 1 MiB takes 4 %
-    /// longer by token.
+    /// The minimum part of that time over which they were sent, or this minimum time: datagrams that are sent
+    /// at once are a train. Without it crowds by ticket drop half a point more. With 0.8, and 6 ms, 1 MiB
+    /// takes 4 % longer by token.
     pub(crate) const PACED: (f64, Span) = (0.5, Span::from_millis(4));
 }
 
@@ -189,7 +189,7 @@ pub(crate) mod trains {
     /// Bytes of a train of packets of 1228 bytes.
     pub(crate) const BYTES: Bytes = Bytes(20.0 * 1_228.0);
 
-    /// Bytes of a train of large packets, and how many it has at least: fewer give no rate.
+    /// Bytes of a train of large packets, and its minimum number of packets: fewer give no rate.
     pub(crate) const MAX_BYTES: Bytes = Bytes(32.0 * 1_024.0);
     pub(crate) const MIN_PACKETS: usize = crate::tuning::rate_finder::MIN_TRAIN;
 }
@@ -299,7 +299,8 @@ pub(crate) mod rate_finder {
     /// jitter would be most of it. Four and six do as well on random links.
     pub(crate) const MIN_TRAIN: usize = 5;
 
-    /// The same where they arrive at once: the fewer they are, the less they say of a fast link.
+    /// The minimum arrivals of a train that arrives at once: the fewer they are, the less they show of a fast
+    /// link.
     pub(crate) const FAST_TRAIN: usize = 8;
 
     /// The minimum arrivals of a train that may raise a known rate.

@@ -22,8 +22,8 @@ const MIN_TICK: Span = Span(100.0);
 /// in time. One that sleeps with its system's timers comes later, and makes up for it as far as fits.
 const MIN_SHORT_TICK: Span = Span(25.0);
 
-/// After each ack of what filled the queue seen so far, this many times as much is tried, until packets are
-/// dropped: a switch that cannot hold it drops a third of that, once.
+/// After each ack of datagrams that filled the longest queue seen, a queue longer by this factor is tried,
+/// until packets are dropped: a switch that cannot hold it drops a third of it, once.
 pub(crate) const GROWTH: f64 = 1.5;
 
 /// A caller that is called in time needs no more of the queue than this many ticks: one, and what the timer
@@ -39,7 +39,8 @@ pub(crate) fn tick(rate: Rate, packet: Bytes) -> Duration {
     (TICK_PACKETS * packet / rate).clamp(MIN_TICK, TICK.into()).duration()
 }
 
-/// The same through a queue that is known to hold so much: shorter where that is less than two ticks pass.
+/// The tick at this rate through a queue that is known to hold `room`: shorter where two ticks pass more than
+/// that.
 pub(crate) fn tick_through(rate: Rate, packet: Bytes, room: Bytes) -> Duration {
     let half = (room / rate / 2.0).max(MIN_SHORT_TICK).duration();
     half.min(tick(rate, packet))

@@ -9,7 +9,7 @@ pub(crate) const STEP: f64 = 1.5;
 /// [`MIN_TIME`] are less.
 pub(crate) const CAME: f64 = 0.9;
 
-/// The minimum time of a step, and in ticks: what is sent in one tick is then a small part of it.
+/// The minimum time of a step, and that in ticks: the slices of one tick are then a small part of the step.
 pub(crate) const MIN_TIME: Span = Span::from_millis(1);
 pub(crate) const MIN_TICKS: f64 = 8.0;
 

@@ -212,7 +212,7 @@ impl FragmentPool {
         while self.drop_oldest_if_late(now) {}
     }
 
-    /// The same for a few packets: bounded work, for one fragment.
+    /// Drops a few of the packets that took too long: bounded work, for one fragment.
     pub(super) fn drop_some_late(&mut self, now: Instant) {
         for _ in 0..MAX_TIMED_OUT_AT_ONCE {
             if !self.drop_oldest_if_late(now) {
@@ -298,7 +298,7 @@ impl FragmentPool {
         true
     }
 
-    /// How many fragments the packet has and how many are missing; `None` if it was dropped.
+    /// The number of fragments of the packet, and of those that are missing; `None` if it was dropped.
     pub(super) fn progress(&self, key: Key) -> Option<(usize, usize)> {
         let packet = self.packets.get(key)?;
         let count = usize::from(packet.count);
@@ -446,7 +446,7 @@ mod tests {
     use super::*;
     use crate::Sequence;
 
-    /// It held the most that it ever had: 64 MiB after one flood, which no count of memory showed.
+    /// The pool kept its maximum memory: 64 MiB after one flood, which no count of memory showed.
     #[test]
     fn memory_is_given_back_when_the_last_packet_timed_out() {
         let (mut pool, mut peer) = (FragmentPool::default(), None);

@@ -234,7 +234,7 @@ impl Reassembler {
         self.restart = RestartWatch::default();
     }
 
-    /// Advances the window to a sequence, and creates its entry if there is none.
+    /// Advances the window to a sequence, and creates its entry if it has no entry yet.
     fn advance_to(
         &mut self,
         now: Instant,

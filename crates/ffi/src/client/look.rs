@@ -38,14 +38,14 @@ pub unsafe extern "C" fn haulier_client_stats(
         // SAFETY: null or a client, as the caller promises.
         let client = unsafe { handle(client, "client") }?;
         let Some(seen) = client.client.stats() else { return Ok(HAULIER_NOTHING) };
-        // SAFETY: null, or so many bytes can be written there, as the caller promises.
+        // SAFETY: null, or `struct_size` bytes can be written there, as the caller promises.
         unsafe { put_sized(stats, struct_size, seen.into()) }
     })
 }
 
 /// Writes the progress of the block that is being sent.
 ///
-/// Returns HAULIER_NOTHING if there is none.
+/// Returns HAULIER_NOTHING if no block is being sent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_client_sending(
     client: *const haulier_client,
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn haulier_client_sending(
 
 /// Writes the progress of the block that is being received.
 ///
-/// Returns HAULIER_NOTHING if there is none.
+/// Returns HAULIER_NOTHING if no block is being received.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_client_receiving(
     client: *const haulier_client,
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn haulier_client_server_address(
     border(|| {
         // SAFETY: null or a client, as the caller promises.
         let client = unsafe { handle(client, "client") }?;
-        // SAFETY: null, or so many bytes can be written there, as the caller promises.
+        // SAFETY: null, or `text_bytes` bytes can be written there, as the caller promises.
         unsafe { put_text(text, text_bytes, &client.client.server().to_string()) }
     })
 }
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn haulier_client_local_address(
     border(|| {
         // SAFETY: null or a client, as the caller promises.
         let client = unsafe { handle(client, "client") }?;
-        // SAFETY: null, or so many bytes can be written there, as the caller promises.
+        // SAFETY: null, or `text_bytes` bytes can be written there, as the caller promises.
         unsafe { put_text(text, text_bytes, &client.client.local_addr().to_string()) }
     })
 }
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn haulier_client_local_address(
 /// Writes a warning for the user if the system gives the socket too little buffer memory, with what to do.
 /// HAULIER_TEXT_BYTES are always enough.
 ///
-/// Returns HAULIER_NOTHING if there is none.
+/// Returns HAULIER_NOTHING if there is no warning.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_client_buffer_warning(
     client: *const haulier_client,
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn haulier_client_buffer_warning(
         // SAFETY: null or a client, as the caller promises.
         let client = unsafe { handle(client, "client") }?;
         let Some(warning) = client.client.buffer_warning() else { return Ok(HAULIER_NOTHING) };
-        // SAFETY: null, or so many bytes can be written there, as the caller promises.
+        // SAFETY: null, or `text_bytes` bytes can be written there, as the caller promises.
         unsafe { put_text(text, text_bytes, &warning) }
     })
 }

@@ -53,11 +53,11 @@ pub unsafe extern "C" fn haulier_client_connect(
 
 /// Starts to connect to an address, without a ticket, and returns as haulier_client_connect() does.
 ///
-/// address: "192.0.2.7:4016", "[2001:db8::7]:4016" or "example.org:4016"; for a name the system is asked,
-/// which may take seconds, and all its addresses are tried. protocol_id: the program's number, which both
-/// ends have. secret: the server's; null for a server that is open, without encryption. identity: the public
-/// key that the server must prove to have, 32 bytes, with a secret only; null for none. settings, client: as
-/// for haulier_client_connect().
+/// address: "192.0.2.7:4016", "[2001:db8::7]:4016" or "example.org:4016"; the system resolves a name, which
+/// may take seconds, and all its addresses are tried. protocol_id: the program's number, which both ends
+/// have. secret: the server's; null for a server that is open, without encryption. identity: the public key
+/// that the server must prove to have, 32 bytes, with a secret only; null for none. settings, client: as for
+/// haulier_client_connect().
 ///
 /// Returns what haulier_client_connect() does, and HAULIER_ERROR_IO for a name that is not known.
 #[unsafe(no_mangle)]
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn haulier_client_free(client: *mut haulier_client) {
 ///
 /// event: what was in it is overwritten, not freed.
 ///
-/// Returns HAULIER_OK with an event, HAULIER_NOTHING if there is none now, and an error once the network
+/// Returns HAULIER_OK with an event, HAULIER_NOTHING if no event is ready, and an error once the network
 /// thread has ended and all events are taken.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_client_poll(
@@ -164,7 +164,7 @@ pub unsafe extern "C" fn haulier_client_wake(client: *const haulier_client) -> h
     })
 }
 
-/// Closes the connection. Nothing is received after that, but for HAULIER_EVENT_CLOSED.
+/// Closes the connection. Nothing is received after that, except HAULIER_EVENT_CLOSED.
 ///
 /// code: HAULIER_CLOSE_DONE, or one of the program's own, from HAULIER_CLOSE_APPLICATION on. reason: up to
 /// 255 bytes of text for the server; null for none.
@@ -184,7 +184,8 @@ pub unsafe extern "C" fn haulier_client_close(
     })
 }
 
-/// Whether the connection is closed, and that was sent: there will be no more events. True for null.
+/// Whether the connection is closed, and the peer was sent the close: there will be no more events. True for
+/// null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_client_is_closed(client: *const haulier_client) -> bool {
     // SAFETY: null or a client, as the caller promises.
@@ -195,7 +196,7 @@ pub unsafe extern "C" fn haulier_client_is_closed(client: *const haulier_client)
 /// HAULIER_CLOSE_DONE, and waits until that is sent, all within max_ms milliseconds. Events in that time are
 /// dropped. The client is still to be freed.
 ///
-/// Returns HAULIER_ERROR_TIMEOUT if not all was acknowledged in time; it is closed all the same.
+/// Returns HAULIER_ERROR_TIMEOUT if not all was acknowledged in time; it is closed nevertheless.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_client_finish(
     client: *const haulier_client,
@@ -209,8 +210,8 @@ pub unsafe extern "C" fn haulier_client_finish(
     })
 }
 
-/// Moves to a new socket, and the connection goes on: call it when the network has changed, for example from
-/// Wi-Fi to mobile. No effect before there is a connection.
+/// Moves the connection to a new socket, where it goes on: call it when the network has changed, for example
+/// from Wi-Fi to mobile. No effect before there is a connection.
 ///
 /// Returns HAULIER_ERROR_IO if the system gives no socket; the old one is kept then.
 #[unsafe(no_mangle)]

@@ -1,4 +1,4 @@
-//! What a client sends beside blocks: packets and messages; and what goes first.
+//! What a client sends beside blocks: packets and messages; and their priorities.
 
 use core::ffi::c_void;
 
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn haulier_client_send_packet(
     border(|| {
         // SAFETY: null or a client, as the caller promises.
         let client = unsafe { handle(client, "client") }?;
-        // SAFETY: so many bytes are there, as the caller promises.
+        // SAFETY: `data` has `data_bytes` bytes, as the caller promises.
         let data = Bytes::copy_from_slice(unsafe { bytes(data, data_bytes, "data") }?);
         let sequence = client.client.send_packet(data)?;
         // SAFETY: null, or a number can be written there, as the caller promises.
@@ -76,8 +76,8 @@ pub unsafe extern "C" fn haulier_client_send_message(
     unsafe { haulier_client_send_message_on(client, 0, 0, data, data_bytes, core::ptr::null_mut()) }
 }
 
-/// Sends a message of up to 64 KiB on a channel: it arrives, once. What is missing on one channel delays no
-/// other.
+/// Sends a message of up to 64 KiB on a channel: it arrives, once. A message that is missing on one channel
+/// delays no other channel.
 ///
 /// channel: 0 to 255, and less than the server's max_channels. order: a haulier_order. data: copied; may be
 /// null if data_bytes is 0. number: where its number on the channel goes, for HAULIER_EVENT_MESSAGE_ACKED;
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn haulier_client_send_message_on(
         // SAFETY: null or a client, as the caller promises.
         let client = unsafe { handle(client, "client") }?;
         let (channel, order) = (channel_of(channel)?, order_of(order)?);
-        // SAFETY: so many bytes are there, as the caller promises.
+        // SAFETY: `data` has `data_bytes` bytes, as the caller promises.
         let data = Bytes::copy_from_slice(unsafe { bytes(data, data_bytes, "data") }?);
         let sent = client.client.send_message_on(channel, order, data)?;
         // SAFETY: null, or a number can be written there, as the caller promises.
@@ -107,9 +107,9 @@ pub unsafe extern "C" fn haulier_client_send_message_on(
     })
 }
 
-/// Says what goes first of what this client sends. Of those that have something to send the highest priority
-/// does; within a priority each has its weight's share of the bytes. No effect before
-/// HAULIER_EVENT_CONNECTED.
+/// Sets the priority and the weight of a source of this client's data. Of the sources that have data to send,
+/// the one with the highest priority goes first; within a priority each has its weight's share of the bytes.
+/// No effect before HAULIER_EVENT_CONNECTED.
 ///
 /// source: a haulier_source. channel: which channel, with HAULIER_SOURCE_CHANNEL. priority: 0 to 255.
 /// weight: 1 to 65535.
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn haulier_client_set_lane(
     })
 }
 
-/// Limits the rate of what this client sends of blocks, in bit/s; less than 4000 counts as 4000.
+/// Limits the rate of the blocks that this client sends, in bit/s; less than 4000 counts as 4000.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_client_set_max_rate_bps(
     client: *const haulier_client,

@@ -73,12 +73,12 @@ pub unsafe extern "C" fn haulier_server_send_block_with(
 }
 
 /// Takes the next chunk that is wanted of a block that was made with haulier_block_from_values(): each is
-/// wanted once, and a few ahead of what is being sent. Any thread may ask, read and provide: the network
-/// waits for none.
+/// wanted once, and a few ahead of the chunk that is being sent. Any thread may ask, read and provide: the
+/// network does not wait for it.
 ///
 /// chunk: where it goes.
 ///
-/// Returns HAULIER_NOTHING if no more are wanted now: HAULIER_EVENT_CHUNKS_WANTED says when there are again.
+/// Returns HAULIER_NOTHING if no more are wanted now: HAULIER_EVENT_CHUNKS_WANTED says when more are wanted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_server_want_chunk(
     server: *const haulier_server,
@@ -94,14 +94,14 @@ pub unsafe extern "C" fn haulier_server_want_chunk(
     })
 }
 
-/// Provides a chunk that was wanted, in any order and at any time. The program answers for its bytes: for
-/// others the client closes the connection (haulier_block_is_chunk()). A program that cannot provide one
+/// Provides a chunk that was wanted, in any order and at any time. The program must provide the right bytes:
+/// with others the client closes the connection (haulier_block_is_chunk()). A program that cannot provide one
 /// gives the block up, with haulier_server_cancel_block().
 ///
 /// handle, index: of the wanted chunk. data: copied; as many bytes as were wanted.
 ///
-/// Returns HAULIER_NOTHING if nobody needs it any more: the client has the block, or declined it, or the
-/// connection is gone. HAULIER_ERROR_USAGE for a chunk that was not wanted, or was provided before, or has
+/// Returns HAULIER_NOTHING if the chunk is not needed any more: the client has the block, or declined it, or
+/// the connection is gone. HAULIER_ERROR_USAGE for a chunk that was not wanted, was provided before, or has
 /// another length.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_server_provide_chunk(
@@ -116,13 +116,13 @@ pub unsafe extern "C" fn haulier_server_provide_chunk(
         // SAFETY: null or a server, as the caller promises.
         let server = unsafe { self::handle(server, "server") }?;
         let id = id_of(connection)?;
-        // SAFETY: so many bytes are there, as the caller promises.
+        // SAFETY: `data` has `data_bytes` bytes, as the caller promises.
         let data = Bytes::copy_from_slice(unsafe { bytes(data, data_bytes, "data") }?);
         provided(server.server.provide_chunk(id, BlockHandle::from_bits(handle), index, data))
     })
 }
 
-/// Gives a block up. The client is told the code, the program's own. There is no event.
+/// Gives a block up. The client receives the code, which is the program's own. There is no event.
 ///
 /// Returns HAULIER_NOTHING if it was not on its way.
 #[unsafe(no_mangle)]
@@ -174,8 +174,8 @@ pub unsafe extern "C" fn haulier_server_resume_block(
     })
 }
 
-/// Says which bytes of a block go first, as far as chunks may be open (256 MiB), and then the others. It can
-/// be changed at any time.
+/// Sets which bytes of a block are sent first, as far as chunks may be open (256 MiB); the others follow. It
+/// can be changed at any time.
 ///
 /// begin_bytes, end_bytes: the first byte, and the one after the last; the usual order if they are equal.
 ///
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn haulier_server_set_block_priority(
     })
 }
 
-/// Does not want the rest of a block that the client announced, and tells it the code, the program's own.
+/// Declines the rest of a block that the client announced, and sends it the code, which is the program's own.
 ///
 /// block: from HAULIER_EVENT_BLOCK_ANNOUNCED.
 ///
@@ -236,7 +236,7 @@ pub unsafe extern "C" fn haulier_server_decline_block(
     })
 }
 
-/// The program has a block already, for example on its disk: when the client announces it,
+/// Says that the program has a block already, for example on its disk: when the client announces it,
 /// HAULIER_EVENT_BLOCK_HERE takes the place of HAULIER_EVENT_BLOCK, and its bytes are not sent.
 ///
 /// digest: the BLAKE3 of the block, 32 bytes.
@@ -258,8 +258,8 @@ pub unsafe extern "C" fn haulier_server_have_block(
     })
 }
 
-/// The program has some chunks of a block already, verified: only the others are sent and handed out. With
-/// HAULIER_DELIVERY_CHUNKS and HAULIER_DELIVERY_IN_ORDER.
+/// Says that the program has some chunks of a block already, verified: only the others are sent and handed
+/// out. With HAULIER_DELIVERY_CHUNKS and HAULIER_DELIVERY_IN_ORDER.
 ///
 /// digest: the BLAKE3 of the block, 32 bytes. map: bit i, the lowest of each byte first, is the chunk from
 /// byte i * 262144 on; copied.
@@ -279,7 +279,7 @@ pub unsafe extern "C" fn haulier_server_have_chunks(
         let id = id_of(connection)?;
         // SAFETY: null or 32 bytes, as the caller promises.
         let digest = unsafe { self::handle(digest.cast::<[u8; 32]>(), "digest") }?;
-        // SAFETY: so many bytes are there, as the caller promises.
+        // SAFETY: `map` has `map_bytes` bytes, as the caller promises.
         let map = unsafe { bytes(map.cast(), map_bytes, "map") }?;
         Ok(done(server.server.have_chunks(id, *digest, map)))
     })

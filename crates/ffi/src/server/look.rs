@@ -41,14 +41,14 @@ pub unsafe extern "C" fn haulier_server_connection_stats(
         let server = unsafe { handle(server, "server") }?;
         let id = id_of(connection)?;
         let Some(seen) = server.server.connection_stats(id) else { return Ok(HAULIER_NOTHING) };
-        // SAFETY: null, or so many bytes can be written there, as the caller promises.
+        // SAFETY: null, or `struct_size` bytes can be written there, as the caller promises.
         unsafe { put_sized(stats, struct_size, seen.into()) }
     })
 }
 
 /// Writes the progress of the block that is being sent.
 ///
-/// Returns HAULIER_NOTHING if there is none.
+/// Returns HAULIER_NOTHING if no block is being sent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_server_sending(
     server: *const haulier_server,
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn haulier_server_sending(
 
 /// Writes the progress of the block that is being received.
 ///
-/// Returns HAULIER_NOTHING if there is none.
+/// Returns HAULIER_NOTHING if no block is being received.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_server_receiving(
     server: *const haulier_server,
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn haulier_server_client_address(
         let address: Option<SocketAddr> =
             server.server.with_connection(id_of(connection)?, Connection::address);
         let Some(address) = address else { return Ok(HAULIER_NOTHING) };
-        // SAFETY: null, or so many bytes can be written there, as the caller promises.
+        // SAFETY: null, or `text_bytes` bytes can be written there, as the caller promises.
         unsafe { put_text(text, text_bytes, &address.to_string()) }
     })
 }
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn haulier_server_stats(
     border(|| {
         // SAFETY: null or a server, as the caller promises.
         let server = unsafe { handle(server, "server") }?;
-        // SAFETY: null, or so many bytes can be written there, as the caller promises.
+        // SAFETY: null, or `struct_size` bytes can be written there, as the caller promises.
         unsafe { put_sized(stats, struct_size, server.server.stats().into()) }
     })
 }
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn haulier_server_local_address(
     border(|| {
         // SAFETY: null or a server, as the caller promises.
         let server = unsafe { handle(server, "server") }?;
-        // SAFETY: null, or so many bytes can be written there, as the caller promises.
+        // SAFETY: null, or `text_bytes` bytes can be written there, as the caller promises.
         unsafe { put_text(text, text_bytes, &server.server.local_addr().to_string()) }
     })
 }

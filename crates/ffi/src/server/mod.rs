@@ -82,14 +82,16 @@ pub unsafe extern "C" fn haulier_server_bind(
     })
 }
 
-/// Gives the same server once more, with the events of one of its workers only (haulier_server_settings,
-/// workers): for a program that has a thread for each. All else is as with the first, for all connections.
-/// Each event goes to one of them, so a program polls either these or the server itself.
+/// Makes another handle of the server, with the events of only one of its workers (haulier_server_settings,
+/// workers): for a program that has a thread for each worker. All other functions work on all connections, as
+/// with the first handle. Each event goes to one handle, so a program polls either these or the server
+/// itself.
 ///
 /// number: which worker, from 0. worker: where the new one goes, to be freed with haulier_server_free(), in
 /// any order with the server; null is written there if the call does not return HAULIER_OK.
 ///
-/// Returns HAULIER_NOTHING if there are not so many: some systems have one, whatever the settings say.
+/// Returns HAULIER_NOTHING if there is no worker with this number: some systems have one, whatever the
+/// settings say.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_server_worker(
     server: *const haulier_server,
@@ -108,8 +110,8 @@ pub unsafe extern "C" fn haulier_server_worker(
 }
 
 /// Frees a server. All connections that are left are closed with HAULIER_CLOSE_SHUTTING_DOWN:
-/// haulier_server_finish() waits until that is sent. With haulier_server_worker() that is when the last one
-/// is freed. No other thread may use it any more. Its events stay valid. Null is allowed.
+/// haulier_server_finish() waits until that is sent. With haulier_server_worker() the server ends when the
+/// last handle is freed. No other thread may use it any more. Its events stay valid. Null is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_server_free(server: *mut haulier_server) {
     // SAFETY: null, or from this library and not freed before, as the caller promises.
@@ -119,7 +121,7 @@ pub unsafe extern "C" fn haulier_server_free(server: *mut haulier_server) {
 /// Takes the next event of any client, without waiting. Call it once a frame, until it returns something else
 /// than HAULIER_OK. event: what was in it is overwritten, not freed; free each event.
 ///
-/// Returns HAULIER_OK with an event, HAULIER_NOTHING if there is none now, and an error once the network
+/// Returns HAULIER_OK with an event, HAULIER_NOTHING if no event is ready, and an error once the network
 /// thread has ended and all events are taken.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_server_poll(
@@ -187,20 +189,20 @@ pub unsafe extern "C" fn haulier_server_ticket(
     border(|| {
         // SAFETY: null or a server, as the caller promises.
         let server = unsafe { handle(server, "server") }?;
-        // SAFETY: so many texts are there, as the caller promises.
+        // SAFETY: `addresses` has `address_count` texts, as the caller promises.
         let mut reached: Vec<SocketAddr> =
             unsafe { all_addresses(addresses, address_count, "addresses") }?;
         if reached.is_empty() {
             reached.push(server.server.local_addr());
         }
         let Some(ticket) = server.server.ticket(&reached)? else { return Ok(HAULIER_NOTHING) };
-        // SAFETY: null, or so many bytes can be written there, as the caller promises.
+        // SAFETY: null, or `text_bytes` bytes can be written there, as the caller promises.
         unsafe { put_text(text, text_bytes, &ticket.to_text()) }
     })
 }
 
-/// Closes a connection. To turn a client away, close it at HAULIER_EVENT_CONNECTING: it is told both, the
-/// code and the reason.
+/// Closes a connection. To turn a client away, close it at HAULIER_EVENT_CONNECTING: it receives both,
+/// the code and the reason.
 ///
 /// code: HAULIER_CLOSE_DONE, HAULIER_CLOSE_NOT_ACCEPTED, or one of the program's own, from
 /// HAULIER_CLOSE_APPLICATION on. reason: up to 255 bytes of text for the client; null for none.
@@ -263,7 +265,7 @@ pub(crate) fn id_of(connection: u64) -> Result<ConnectionId, Failure> {
     ConnectionId::from_bits(connection).ok_or_else(what)
 }
 
-/// The settings, and what they make of a server.
+/// The settings of a server in Rust, from those of C.
 ///
 /// # Safety
 /// `given` is null, or settings of the size that they say, and all they point to is what the header says.
@@ -319,7 +321,7 @@ unsafe fn credentials_of(set: &haulier_server_settings) -> Result<ServerCredenti
     credentials.identity = secrets.1.map(|secret| Identity::new(secret.to_secret()));
     credentials.reset_secret = secrets.2.map(|secret| secret.to_secret());
     credentials.open = set.is_open != 0;
-    // SAFETY: so many keys are there, as the caller promises.
+    // SAFETY: `token_keys` has `token_key_count` keys, as the caller promises.
     for key in unsafe { list(set.token_keys, set.token_key_count, "token_keys") }? {
         credentials = credentials.with_token_key(TokenKey { id: key.id, key: key.key.to_secret() });
     }

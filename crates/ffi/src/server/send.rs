@@ -1,4 +1,4 @@
-//! What a server sends to a client beside blocks: packets and messages; and what goes first.
+//! What a server sends to a client beside blocks: packets and messages; and their priorities.
 
 use core::ffi::c_void;
 
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn haulier_server_send_packet(
         // SAFETY: null or a server, as the caller promises.
         let server = unsafe { handle(server, "server") }?;
         let id = id_of(connection)?;
-        // SAFETY: so many bytes are there, as the caller promises.
+        // SAFETY: `data` has `data_bytes` bytes, as the caller promises.
         let data = Bytes::copy_from_slice(unsafe { bytes(data, data_bytes, "data") }?);
         let sequence = server.server.send_packet(id, data)?;
         // SAFETY: null, or a number can be written there, as the caller promises.
@@ -67,8 +67,8 @@ pub unsafe extern "C" fn haulier_server_send_message(
     }
 }
 
-/// Sends a message of up to 64 KiB on a channel: it arrives, once. What is missing on one channel delays no
-/// other.
+/// Sends a message of up to 64 KiB on a channel: it arrives, once. A message that is missing on one channel
+/// delays no other channel.
 ///
 /// channel: 0 to 255, and less than the client's max_channels. order: a haulier_order. data: copied; may be
 /// null if data_bytes is 0. number: where its number on the channel goes, for HAULIER_EVENT_MESSAGE_ACKED;
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn haulier_server_send_message_on(
         let server = unsafe { handle(server, "server") }?;
         let id = id_of(connection)?;
         let (channel, order) = (channel_of(channel)?, order_of(order)?);
-        // SAFETY: so many bytes are there, as the caller promises.
+        // SAFETY: `data` has `data_bytes` bytes, as the caller promises.
         let data = Bytes::copy_from_slice(unsafe { bytes(data, data_bytes, "data") }?);
         let sent = server.server.send_message_on(id, channel, order, data)?;
         // SAFETY: null, or a number can be written there, as the caller promises.
@@ -100,8 +100,8 @@ pub unsafe extern "C" fn haulier_server_send_message_on(
     })
 }
 
-/// Says what goes first of what is sent to a client. Of those that have something to send the highest
-/// priority does; within a priority each has its weight's share of the bytes.
+/// Sets the priority and the weight of a source of data to a client. Of the sources that have data to send,
+/// the one with the highest priority goes first; within a priority each has its weight's share of the bytes.
 ///
 /// source: a haulier_source. channel: which channel, with HAULIER_SOURCE_CHANNEL. priority: 0 to 255.
 /// weight: 1 to 65535.
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn haulier_server_set_lane(
     })
 }
 
-/// Limits the rate of what is sent to a client of blocks, in bit/s; less than 4000 counts as 4000.
+/// Limits the rate of the blocks that are sent to a client, in bit/s; less than 4000 counts as 4000.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn haulier_server_set_max_rate_bps(
     server: *const haulier_server,

@@ -1,4 +1,4 @@
-//! How long things live, and who waits: events, wakes, workers, buffers.
+//! How long objects live, and which calls wait: events, wakes, workers, buffers.
 
 use super::*;
 
@@ -78,7 +78,7 @@ fn who_is_woken_does_not_wait() {
     }
 }
 
-/// What was not acknowledged in time is said: here by a server that nobody drives any more.
+/// A message that was not acknowledged in time gives an error: here the server is not driven any more.
 #[test]
 fn a_client_that_cannot_finish_says_so() {
     let server = Served::new(|settings| {

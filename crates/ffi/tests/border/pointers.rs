@@ -70,7 +70,7 @@ fn null_pointers_are_named() {
     }
 }
 
-/// Whoever does not look at the result has a null pointer, and not one that is wild.
+/// A caller that ignores the result has a null pointer, and not a wild one.
 #[test]
 fn what_could_not_be_made_is_null() {
     let server = Served::new(|_| ());
@@ -112,7 +112,7 @@ fn text_that_is_no_text_is_refused() {
     }
 }
 
-/// What does not fit is not cut off, and nothing is written behind the end.
+/// Text that does not fit is not cut off, and nothing is written behind the end.
 #[test]
 fn a_buffer_that_is_too_small_is_left_alone() {
     let server = Served::new(|_| ());

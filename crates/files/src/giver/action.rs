@@ -162,7 +162,7 @@ pub enum Made {
     },
     /// A part of a pipe, which cannot be read again. One shorter than it could be is the last.
     PipePart(Bytes),
-    /// A part that is packed, and how long it is when it is not.
+    /// A part that is packed, and its length when it is unpacked.
     Packed {
         /// As it goes.
         bytes: Bytes,

@@ -17,8 +17,8 @@ impl Outgoing {
 }
 
 impl Giver {
-    /// How far it is. `verified_bytes` and `wire_bytes` are what is known to have arrived: a connection takes
-    /// more than it has sent yet.
+    /// The progress. `verified_bytes` and `wire_bytes` count only bytes that are known to have arrived: a
+    /// connection accepts more bytes than it has sent yet.
     pub fn progress(&mut self, now: Instant) -> Progress {
         let fates = self.offer.entries().iter().zip(&self.fates);
         let done = fates.filter(|(it, fate)| !it.is_directory() && **fate != Fate::Open).count();
@@ -35,8 +35,8 @@ impl Giver {
         }
     }
 
-    /// So many bytes of a block are there, with those that were there before: for the progress. It may be
-    /// less than was said before, which is nothing new then.
+    /// Sets the progress of a block: `bytes` of it have arrived in all. A number that is not higher than the
+    /// last one changes nothing.
     pub fn handle_arrived(&mut self, now: Instant, tag: BlockTag, bytes: u64) {
         let Some(block) = self.blocks.get_mut(&tag).filter(|it| it.file.is_some()) else { return };
         let arrived = bytes.min(block.given_bytes());

@@ -42,7 +42,7 @@ struct Parts {
     file: u32,
     /// The want that is answered.
     want: u32,
-    /// What is left of it, in bytes. A pipe has no end.
+    /// The ranges of bytes that are still to be sent. A pipe has no end.
     left: Ranges,
     /// The next part is no longer than this: 1, 4, 16 and then 64 MiB, so that it begins at once.
     max_bytes: u64,
@@ -204,7 +204,7 @@ impl Giver {
         self.maker.parts = Some(Parts { file, want, left, max_bytes: PART_UNIT, packing });
     }
 
-    /// Makes the next part, or asks for the root if there is none left. `false` if it has to wait.
+    /// Makes the next part, or asks for the root if no part is left. `false` if it has to wait.
     fn make_part(&mut self) -> bool {
         let Some(parts) = &self.maker.parts else { return true };
         let (file, want, packing) = (parts.file, parts.want, parts.packing);
@@ -240,9 +240,9 @@ impl Giver {
         true
     }
 
-    /// What is left of a file with a known root goes as one block, for packing does not pay: not before the
-    /// parts of it have arrived, because the taker takes it for one or the other. What it has by then it
-    /// says to its connection. `false` if it has to wait.
+    /// Sends the rest of a file with a known root as one block, because packing does not pay. It waits until
+    /// the parts of the file have arrived: the taker accepts either parts or a block. By then the taker has
+    /// reported to its connection which chunks it has. `false` if it has to wait.
     fn send_rest_whole(&mut self, file: u32, want: u32, size: u64) -> bool {
         if self.blocks.keys().any(|tag| tag.file() == Some(file)) {
             return false;
@@ -333,8 +333,8 @@ impl Giver {
         }
     }
 
-    /// Takes a part off what is left of its file; `false` if there is nothing to send. A part that is
-    /// shorter than it could be ends a pipe, and another file has changed.
+    /// Removes a part from the remaining bytes of its file; `false` if there is nothing to send. A part that
+    /// is shorter than `max_bytes` ends a pipe; any other file has then changed.
     fn takes_part(&mut self, file: u32, offset: u64, length: u64, max_bytes: u64) -> bool {
         if length > max_bytes || (length < max_bytes && !self.is_stream(file)) {
             self.fail(file, Reason::Changed.into());

@@ -1,5 +1,5 @@
-//! What the taker wants, in the order in which it said so; and, if it was asked for everything, the files
-//! of which it has said nothing.
+//! The wants of the taker, in the order in which they came; and, if it asked for everything, the files
+//! without a want.
 //!
 //! The invariant: at most [`MAX_WANTS`] wants and [`MAX_WANTED_RANGES`] ranges in them are kept.
 

@@ -1,7 +1,7 @@
 //! Which file an unfinished one is to become: the head of its journal.
 //!
 //! The invariant: two identities are of the same content only if both know the root and it is the same, or if
-//! name, length and time of change are all known, and all the same.
+//! name, length and time of change are known in both, and equal.
 
 use super::JournalError;
 use crate::chunks::MAX_TREE_BYTES;
@@ -137,7 +137,7 @@ impl FileIdentity {
     pub(super) const MAX_BYTES: usize = FIXED_BYTES + MAX_NAME_BYTES + CHECK_BYTES;
 }
 
-/// What is left to read.
+/// The bytes that are still to be read.
 struct Fields<'b>(&'b [u8]);
 
 impl Fields<'_> {
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// A server that has hashed its file since may offer a root; what is here of the same version goes on.
+    /// A server that has hashed its file since may offer a root; an unfinished file of it continues even so.
     #[test]
     fn the_same_content_is_the_same_root_or_the_same_version() {
         let version = FileIdentity::new("a").with_length(9).with_modified_ns(3);

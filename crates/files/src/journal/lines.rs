@@ -29,7 +29,7 @@ pub(super) const READ_BYTES: usize = 256 * 1024;
 pub(super) enum Line {
     /// A chunk was written, and has this value.
     Note(u32, ChunkValue),
-    /// Of all notes, so many from the first are of chunks that are on the disk.
+    /// The chunks of this many notes, counted from the first, are on the disk.
     Checkpoint(u32),
 }
 

@@ -72,7 +72,7 @@ pub enum Belief {
 /// What a journal knows: the last note of each chunk.
 #[derive(Clone, Debug)]
 pub struct Recovered {
-    /// Of each chunk its value and the number of its note, from 1; 0 if there is none.
+    /// For each chunk its value and the number of its note, from 1; 0 if it has no note.
     chunks: Vec<(ChunkValue, u32)>,
     notes: u32,
     covered: u32,
@@ -158,12 +158,13 @@ impl<S: Storage> Journal<S> {
         self.note(index, MISSING)
     }
 
-    /// The number of notes so far: what a checkpoint covers if the data is synced after this call.
+    /// The number of notes in the journal: a checkpoint covers them if the data is synced after this call.
     pub fn notes(&self) -> u32 {
         self.tail().notes
     }
 
-    /// Says that the chunks of so many notes are on the disk, and waits until it is there itself.
+    /// Writes a checkpoint: the chunks of the first `covered` notes are on the disk. It returns when the
+    /// checkpoint is on the disk, too.
     pub fn checkpoint(&self, covered: u32) -> io::Result<()> {
         self.append(&mut self.tail(), Line::Checkpoint(covered))?;
         self.storage.sync()
@@ -191,9 +192,9 @@ impl<S: Storage> Journal<S> {
     }
 }
 
-/// Writes all of it once more, in place. Those lines that a failed sync left in the system's memory no later
-/// sync would write, and without them nothing counts that stands behind them; which sync failed, and of which
-/// process before, nobody knows. Each byte is as it was, so that an end half-way changes nothing.
+/// Writes all of it once more, in place. A failed sync may have left lines in the system's memory that no
+/// later sync writes, and without them no line after them counts; which sync of which earlier process failed
+/// is unknown. Each byte stays as it was, so that a crash half-way changes nothing.
 fn write_again(storage: &impl Storage, end: u64) -> io::Result<()> {
     let mut buffer = vec![0; lines::READ_BYTES];
     let mut offset = 0;

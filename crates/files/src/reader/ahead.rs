@@ -24,7 +24,7 @@ pub const MAX_READ_AHEAD: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// So many are asked for that none of them can be more before one is taken.
+    /// [`MAX_READ_AHEAD`] pieces are asked for; one has to be taken first.
     #[error("{MAX_READ_AHEAD} pieces are asked for already")]
     Full,
     /// It is more than a chunk, or not in the file.
@@ -122,7 +122,7 @@ impl FileReader {
         self.asked += 1;
         let (shared, pool) = (Arc::clone(&self.shared), self.pool.clone());
         self.pool.run(move || {
-            // Nobody is left to take it.
+            // The reader is dropped, so the result is not needed.
             if Arc::strong_count(&shared) == 1 {
                 return;
             }

@@ -4,7 +4,7 @@
 //! scheduling that there is to do, the disk is read nearly in order, and it needs no library; BLAKE3's own
 //! threads would want the file mapped into memory, where a file that shrinks kills the process.
 //!
-//! The invariant: the tree is that of one version of the file, or there is none.
+//! The invariant: a tree that is made is that of one version of the file; otherwise no tree is made.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ use haulier_proto::connection::{BlockTree, ChunkValue};
 /// Chunks that a thread reads at a time: 1 MiB, with which a disk is as fast as with more.
 const CHUNKS_AT_ONCE: u32 = 4;
 
-/// What of a file was hashed so far: to be read by another thread.
+/// The number of bytes of a file that are hashed already: to be read by another thread.
 #[derive(Debug, Default)]
 pub struct HashProgress {
     bytes: AtomicU64,
@@ -30,7 +30,7 @@ impl HashProgress {
     }
 }
 
-/// Hashes a file with so many threads, at least one.
+/// Hashes a file with `threads` threads, at least one.
 pub fn hash_file(
     file: &SourceFile,
     threads: usize,

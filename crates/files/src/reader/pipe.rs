@@ -1,7 +1,7 @@
-//! A pipe: bytes in order, of a length that nobody knows, from a writer that may take its time.
+//! A pipe: bytes in order, of unknown length, from a writer that may be slow.
 //!
-//! A thread of its own waits for it, in short waits, so that it ends soon when nobody wants it any more. A
-//! named pipe without a writer is not at its end: the first writer is awaited.
+//! A thread of its own waits for it, in short waits, so that the thread ends soon when the reader is dropped.
+//! A named pipe without a writer is not at its end: the thread waits for the first writer.
 //!
 //! The invariant: every chunk but the last is of 256 KiB, and no more than [`MAX_AHEAD`] of them are read
 //! and not taken.
@@ -131,7 +131,7 @@ impl Pipe {
         self.wake.wake();
     }
 
-    /// A whole chunk, or what is left at the end.
+    /// A whole chunk, or the shorter rest at the end of the pipe.
     fn read_chunk(&mut self) -> io::Result<Vec<u8>> {
         let mut chunk = vec![0; CHUNK_BYTES];
         let mut filled = 0;

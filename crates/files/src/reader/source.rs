@@ -71,14 +71,14 @@ fn in_nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
 pub enum Source {
     /// A file.
     File(SourceFile),
-    /// A pipe (FIFO): served once, without a length. Nobody has it open yet; see
+    /// A pipe (FIFO): served once, without a length. It is not opened yet; see
     /// [`PipeReader`](super::PipeReader).
     Pipe(PathBuf),
 }
 
 impl Source {
-    /// Opens what is there. Folders, devices such as `/dev/zero`, and sockets are refused: they have no
-    /// end, or no bytes.
+    /// Opens the file or the pipe at this path. Folders, devices such as `/dev/zero`, and sockets are
+    /// refused: they have no end, or no bytes.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         // Looked at before it is opened: opening a device may do something.
         let metadata = std::fs::metadata(path).map_err(|error| ReadError::io(path, error))?;
@@ -101,7 +101,7 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// Opens a file; what is none is refused, a pipe too.
+    /// Opens a file. A path to anything else is refused, also a pipe.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let io = |error| ReadError::io(path, error);
         let refuse = |metadata: &Metadata| match system::special_kind(metadata.file_type()) {
@@ -115,7 +115,7 @@ impl SourceFile {
         Self::of(file, path)
     }
 
-    /// The same of the last part of a path, in a directory that was opened. A link is no file.
+    /// Opens a file by the last part of its path, in a directory that was opened. A link is refused, too.
     pub(crate) fn open_inside(folder: &Folder, path: &Path) -> Result<Self, ReadError> {
         let name = path.file_name().unwrap_or_default();
         let io = |error| ReadError::io(path, error);
@@ -181,7 +181,7 @@ impl SourceFile {
         self
     }
 
-    /// Who may read, write and run it.
+    /// The permissions to read, write and run it.
     pub const fn mode(&self) -> Mode {
         self.mode
     }

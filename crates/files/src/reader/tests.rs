@@ -1,4 +1,4 @@
-//! Files that stay, change, and are none; and pipes.
+//! Files that stay and that change, special files, and pipes.
 
 use std::fs::File;
 use std::io::Write;
@@ -127,7 +127,7 @@ fn a_file_that_grows_or_is_written_to_has_changed() {
     );
 }
 
-/// Who sets the time back hides a change from everything but the tree.
+/// A program that sets the time back hides a change from every check except the tree.
 #[test]
 fn other_bytes_are_found_by_the_tree() {
     let mut served = serve(true);
@@ -139,7 +139,7 @@ fn other_bytes_are_found_by_the_tree() {
     served.chunk(0).unwrap();
 }
 
-/// A new version that takes the old one's name leaves the old one whole for who has it open.
+/// A new version that takes the name of the old one leaves the old one whole for a reader that has it open.
 #[test]
 fn a_file_that_was_replaced_is_served_as_it_was() {
     let mut served = serve(false);

@@ -1,8 +1,8 @@
 //! What files cost of a quota: their bytes, and what the disk needs to have them at all.
 //!
 //! The invariant: every file, pipe and directory costs something from the moment it may be made, so that a
-//! quota of bytes bounds how many there are; and a file costs its journal too while it is unfinished. What
-//! is there already, also of an unfinished file, costs nothing more.
+//! quota of bytes bounds their number; and a file costs its journal too while it is unfinished. Bytes that
+//! are on the disk already, also of an unfinished file, cost nothing more.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -77,7 +77,7 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// Looks at what is there of them. `path_of` says where each is to be.
+    /// Looks which bytes of them are on the disk already. `path_of` returns the path of each.
     ///
     /// # Errors
     /// They are in more than [`MAX_FOLDERS`].
@@ -130,7 +130,7 @@ impl Costs {
     }
 }
 
-/// What is there of a file that is not finished.
+/// The bytes on the disk of a file that is not finished.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PartCost {
     pub(super) bytes: u64,
@@ -145,7 +145,7 @@ pub(super) fn cost_of_part(path: &Path) -> PartCost {
     PartCost { bytes: cost(".haulier-part"), journal_bytes: cost(".haulier-journal") }
 }
 
-/// Whether somebody still writes a file that is not finished.
+/// Whether a writer still has an unfinished file open.
 pub(super) fn is_in_use(path: &Path) -> bool {
     let folder = path.parent().and_then(|folder| Folder::open(folder).ok());
     let part = folder.zip(beside(path, ".haulier-part")).and_then(|(folder, part)| {

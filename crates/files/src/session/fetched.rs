@@ -47,7 +47,7 @@ pub(super) struct Fetched {
 }
 
 impl Fetched {
-    /// What the list in this folder says, if there is one.
+    /// Reads the list in this folder, if there is one.
     pub(super) fn read(folder: &Path) -> Self {
         let mut text = Vec::new();
         let read = open(folder, OpenOptions::new().read(true))
@@ -57,7 +57,8 @@ impl Fetched {
         Self { stored, list: None }
     }
 
-    /// The same, and from now on what is stored is added to it. A folder that cannot be written has none.
+    /// Reads the list, and keeps it open to add the files that are stored from now on. In a folder that
+    /// cannot be written nothing is added.
     pub(super) fn keep(folder: &Path) -> Self {
         let append = open(folder, OpenOptions::new().append(true).create(true).mode(0o600));
         Self { list: append.ok(), ..Self::read(folder) }
@@ -114,8 +115,8 @@ fn is_listed(folder: &Path) -> bool {
     folder.join(NAME).symlink_metadata().is_ok_and(|list| list.is_file())
 }
 
-/// The directory in `base` for files of several names, all of them in `top`, if there is such a one: `base`
-/// itself, if nothing is there in which they could be seen beside others; else a new one.
+/// The directory for files of several names; all of them are in `top`, if it is given. It is `base` itself
+/// if their place there is absent, empty or of an earlier fetch; else a new directory in `base`.
 pub(super) fn folder_for(base: &Path, top: Option<&str>) -> io::Result<PathBuf> {
     if is_free(&list_folder(base, top)) {
         return Ok(base.to_owned());

@@ -21,7 +21,7 @@ use crate::tag::MAX_FILE_BYTES;
 use crate::taker::{Ask, TakerConfig, TakerEvent};
 use crate::writer::Replace;
 
-/// How often the progress is told while nothing happens.
+/// The interval between two reports of the progress while nothing happens.
 pub(super) const IDLE_TURN: Duration = Duration::from_millis(100);
 
 /// How long saying goodbye may take: three times a second apart, and some of it for a busy machine.
@@ -90,7 +90,7 @@ impl FetchError {
     }
 }
 
-/// Files to be fetched: what is here is kept, what is older is updated, and only the rest comes.
+/// Files to be fetched: files that are here are kept, older versions are updated, and only the rest is sent.
 ///
 /// `examples/mods.rs` is a program around it.
 #[derive(Clone, Debug)]
@@ -124,8 +124,8 @@ impl Fetch {
         self
     }
 
-    /// Fetches them, and comes back when the last has its name. `to` is what [`Client::connect`] takes; the
-    /// connection is for this transfer alone. `on_progress` is told ten times a second or more.
+    /// Fetches them, and returns when the last has its name. `to` is what [`Client::connect`] takes; the
+    /// connection is for this transfer alone. `on_progress` is called ten times a second or more.
     ///
     /// # Errors
     /// [`FetchError`].
@@ -140,7 +140,7 @@ impl Fetch {
         })
     }
 
-    /// The same, for as long as `on_progress` says `true`: a person may have had enough of it.
+    /// Fetches them as [`run`](Self::run) does, until `on_progress` returns `false`: so a user can stop it.
     ///
     /// # Errors
     /// [`FetchError`]; then it is [`FetchError::Stopped`].
@@ -241,7 +241,7 @@ fn turn(client: &Client, taking: &mut Taking) -> Result<Option<CloseReason>, Net
     }
 }
 
-/// Lets the server know how it ended. All is here already, so that nobody hears of it if it cannot be said.
+/// Reports the end to the server. All files are here already, so a failure to report it is ignored.
 fn say_goodbye(client: &Client, taking: &mut Taking) {
     let started = Instant::now();
     while !client.is_closed() && started.elapsed() < MAX_GOODBYE {

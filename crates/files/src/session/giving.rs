@@ -165,7 +165,7 @@ impl Giving {
         self.turn(link);
     }
 
-    /// How far it is: what has arrived at the other end.
+    /// The progress: the bytes that have arrived at the other end.
     pub fn progress(&mut self, link: &impl Link) -> Progress {
         let now = self.clock.now();
         for (tag, sent) in &self.blocks {
@@ -226,7 +226,7 @@ impl Giving {
         self.turn(link);
     }
 
-    /// Goes on, with what the disk has answered.
+    /// Continues with the answers of the disk.
     pub fn turn(&mut self, link: &impl Link) {
         while let Some(answer) = self.jobs.take() {
             match answer {

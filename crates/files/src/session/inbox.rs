@@ -1,8 +1,8 @@
 //! Where a server stores what clients send, and how much of it.
 //!
-//! The invariant: what is there and what may still come of the uploads that were admitted is at most the
-//! quota. What is there is counted when no upload is under way, so that files that were taken out of the
-//! inbox make room.
+//! The invariant: the stored bytes, and those that may still come of the admitted uploads, are together at
+//! most the quota. The stored bytes are counted when no upload is under way, so that files that were taken
+//! out of the inbox make room.
 
 use super::Place;
 use super::costs::{Taken, taken_in_folder};
@@ -22,7 +22,7 @@ pub struct Inbox<K> {
 }
 
 impl<K: Ord + Clone> Inbox<K> {
-    /// Stores files in this place. Counts what is there; that takes as long as listing it does.
+    /// Stores files in this place. It counts the files there, which takes as long as listing them.
     #[must_use]
     pub fn new(place: Place, replace: Replace, mut quota: InboxQuota<K>) -> Self {
         if quota.is_limited() {

@@ -1,4 +1,5 @@
-//! What is here of a file, before any of it is asked for: on a thread of the pool, because it reads.
+//! Finding the parts of a file that are on the disk, before any part is asked for. It runs on a thread of the
+//! pool, because it reads.
 //!
 //! The invariant: nothing is made but directories that the offer has, and the unfinished file.
 
@@ -30,7 +31,7 @@ pub(super) struct Inspection {
     pub(super) older: Option<Arc<SourceFile>>,
     /// Why it is refused, in words for the user of this end.
     pub(super) words: Option<String>,
-    /// It is refused because somebody writes it, who may soon be done.
+    /// It is refused because another writer has it open, which may soon be done.
     pub(super) is_in_use: bool,
 }
 
@@ -61,7 +62,7 @@ pub(super) struct Leave {
     pub(super) compares: bool,
 }
 
-/// Looks, and makes the file ready to be written. `is_again` if somebody wrote it the last time: then nothing
+/// Looks, and makes the file ready to be written. `is_again` if a writer had it open last time: then nothing
 /// else is read before it is free.
 pub(super) fn inspect(
     pool: &PoolHandle,
@@ -95,7 +96,7 @@ pub(super) fn inspect(
     // A process that was killed between a file's name and the end of its journal fetched it.
     let compares = compares || has_journal_of(&folder, path, &identity);
     let open = || FileWriter::open_inside(pool, &folder, path, &identity, settings.clone());
-    // It is opened once: what a writer that was let go of has begun holds the file a little longer.
+    // It is opened once: the jobs that a dropped writer has begun hold the file a little longer.
     let opened = match is_again.then(open) {
         Some(Err(error @ WriteError::InUse { .. })) => return Inspection::refused(&error),
         opened => opened,
@@ -129,7 +130,7 @@ pub(super) fn inspect(
     Inspection { local, writer: Some(writer), older, words: None, is_in_use: false }
 }
 
-/// What a file is to have of the giver's. A time of 0 is none: a pipe has no other.
+/// The giver's attributes that a file is to have. A time of 0 means no time: that of a pipe is always 0.
 fn of_entry(entry: &Entry) -> Attributes {
     let modified_ns = (entry.modified_ns != 0).then_some(entry.modified_ns);
     Attributes { mode: Some(entry.mode), modified_ns }

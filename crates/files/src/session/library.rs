@@ -41,19 +41,19 @@ use crate::tree_cache::TreeCache;
 /// Files up to this are hashed when they are loaded, in bytes: some 40 ms. Larger ones have a cache.
 const MAX_HASHED_BYTES: u64 = 64 << 20;
 
-/// So many bytes of them: a second, before the first client can come.
+/// At most this many bytes of such files are hashed in all: a second, before the first client can come.
 const MAX_HASHED_IN_ALL_BYTES: u64 = 1 << 30;
 
 /// Files that stay open, so that one that is replaced by a rename is served on as it was. The others are
 /// opened as they are read: a process may have 1024 open, or fewer.
 const MAX_OPEN: usize = 256;
 
-/// Of the files that are not kept open so many are looked at before an offer is made, the next ones each
-/// time: to open one takes some 10 us of the thread that serves all.
+/// The number of files not kept open that are checked for a change before an offer is made; the next offer
+/// checks the next ones. To open a file takes some 10 us of the thread that serves all clients.
 const LOOKED_AT: usize = 16;
 
-/// How long no part of a file was made before what is left is hashed in the background: at 64 MiB a part
-/// and 0.5 Gbit/s, a transfer that goes on.
+/// Background hashing of a file continues when no part of any file was made for this time: at 0.5 Gbit/s a
+/// part of 64 MiB takes this long, so a shorter pause may be a transfer that continues.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Why a library cannot be loaded.

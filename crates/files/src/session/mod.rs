@@ -68,8 +68,8 @@ use crate::reason::{Fault, Reason};
 #[cfg(feature = "net")]
 const BUSY_TURN: std::time::Duration = std::time::Duration::from_millis(1);
 
-/// What is done with a connection: a client, or one of a server's. With the feature `net` there are
-/// `ClientLink` and `ServerLink` for those of `haulier`.
+/// The calls on a connection, of a client or of a server. With the feature `net`, `ClientLink` and
+/// `ServerLink` implement them for the connections of `haulier`.
 pub trait Link {
     /// Sends a message on channel 0.
     ///
@@ -91,7 +91,7 @@ pub trait Link {
     fn want_chunk(&self) -> Option<WantedChunk>;
     /// Provides a chunk. Of a block that is gone it is nothing.
     fn provide_chunk(&self, block: BlockHandle, index: u32, chunk: Bytes);
-    /// How much of a block that is being sent the other end has; 0 of one that is gone.
+    /// The number of bytes of a block being sent that have arrived at the other end; 0 if the block is gone.
     fn arrived_bytes(&self, block: BlockHandle) -> u64;
     /// Bytes that are here of chunks that are not whole; 0 where that is not known.
     fn unfinished_bytes(&self) -> u64 {
@@ -150,7 +150,7 @@ impl<A: Send + 'static> Jobs<A> {
         });
     }
 
-    /// The same when nothing is urgent, and on few threads: for what takes long or much memory.
+    /// Runs a job when nothing is urgent, and on few threads: for jobs that take long or much memory.
     fn run_when_idle<T: 'static>(
         &mut self,
         job: impl FnOnce() -> Result<T, Fault> + Send + 'static,

@@ -35,7 +35,8 @@ const SPEED_GAIN: f64 = 0.25;
 /// more is faster than that in a round trip.
 const MAX_IN_FLIGHT_BYTES: f64 = (6 * (2 << 20)) as f64;
 
-/// A link is fast if so many looks in a row say so: the first trains of a radio look faster than it is.
+/// A link is fast if this many checks in a row find it fast: the first packet trains of a radio link look
+/// faster than the link is.
 const FAST_LOOKS: u32 = 2;
 
 /// Chunks of a file, evenly spread, that decide whether packing pays for any of it: 2 MiB, as much as a part
@@ -56,7 +57,7 @@ pub struct LinkSpeed {
 }
 
 impl LinkSpeed {
-    /// What was measured so far.
+    /// The latest measurements: `None` for one that was not made yet.
     #[must_use]
     pub const fn new(bandwidth_bps: Option<u64>, rtt: Option<Duration>) -> Self {
         Self { bandwidth_bps, rtt }
@@ -78,8 +79,8 @@ impl Pace {
         Self { speed: FIRST_SPEED, is_link_idle: false, fast_looks: 0 }
     }
 
-    /// A part of so many bytes took so long to pack, waiting for a thread and for the disk included; and
-    /// whether the link had nothing else to do by then.
+    /// A part of `bytes` bytes was packed in the time `took`, which includes waiting for a thread and for the
+    /// disk. `is_link_idle`: the link had nothing else to send by then.
     pub(super) fn learn(&mut self, bytes: u64, took: Duration, is_link_idle: bool) {
         self.is_link_idle = is_link_idle;
         if bytes > 0 && took > Duration::ZERO {
@@ -106,7 +107,7 @@ pub(super) struct PackedPart {
     pub(super) offset: u64,
     pub(super) max_bytes: u64,
     pub(super) packing: Packing,
-    /// Nobody knows yet whether packing pays for this file.
+    /// It is not known yet whether packing pays for this file.
     pub(super) is_first: bool,
 }
 

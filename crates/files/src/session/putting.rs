@@ -17,10 +17,10 @@ use crate::pool::{DEFAULT_THREADS, DiskPool, Wake};
 use crate::progress::Progress;
 use crate::reason::{INTERRUPTED, NO_SUCH_FILE};
 
-/// After so long without an event it is looked whether this machine has another address now.
+/// After this time without an event, this end checks whether this machine has another address now.
 const LOOK_FOR_NETWORK: Duration = Duration::from_millis(500);
 
-/// Files to be sent: what is there already is not sent again.
+/// Files to be sent: bytes that the other end has already are not sent again.
 #[derive(Clone, Debug)]
 pub struct Put {
     library: Arc<Library>,
@@ -33,8 +33,8 @@ impl Put {
         Self { library: library.into() }
     }
 
-    /// Sends them, and comes back when the last is stored there. `to` is what [`Client::connect`] takes; the
-    /// connection is for this transfer alone. `on_progress` is told ten times a second or more.
+    /// Sends them, and returns when the last is stored there. `to` is what [`Client::connect`] takes; the
+    /// connection is for this transfer alone. `on_progress` is called ten times a second or more.
     ///
     /// # Errors
     /// [`FetchError`].
@@ -49,7 +49,7 @@ impl Put {
         })
     }
 
-    /// The same, for as long as `on_progress` says `true`: a person may have had enough of it.
+    /// Sends them as [`run`](Self::run) does, until `on_progress` returns `false`: so a user can stop it.
     ///
     /// # Errors
     /// [`FetchError`]; then it is [`FetchError::Stopped`].
@@ -60,7 +60,7 @@ impl Put {
     ) -> Result<Progress, FetchError> {
         let mut connect: Connect = to.try_into().map_err(Into::into)?;
         connect.request = Request::Put.to_bytes();
-        // Who sends is sent nothing.
+        // A client that sends files receives no blocks.
         connect.connection = connect.connection.with_max_block_bytes(0);
         let client = Client::connect(connect)?;
         let waker = client.waker();
@@ -143,7 +143,7 @@ fn outcome_of(
     None
 }
 
-/// Lets the server know how it ended. All is there already, so that nobody hears of it if it cannot be said.
+/// Reports the end to the server. All files are stored there already, so a failure to report it is ignored.
 fn say_goodbye(client: &Client, giving: &mut Giving) {
     let started = Instant::now();
     while !client.is_closed() && started.elapsed() < MAX_GOODBYE {

@@ -29,7 +29,7 @@ const IDLE_TURN: Duration = Duration::from_millis(100);
 pub enum InboxEvent {
     /// A file has its name.
     Stored {
-        /// Who has sent it.
+        /// The client that has sent it.
         client: ConnectionId,
         /// Its name, with slashes between directories.
         name: String,
@@ -44,14 +44,14 @@ pub enum InboxEvent {
     },
     /// A file could not be had or stored.
     Failed {
-        /// Who has sent it.
+        /// The client that has sent it.
         client: ConnectionId,
         /// Its name.
         name: String,
         /// Why.
         fault: Fault,
     },
-    /// A client has nothing more to send, and is gone: its files are here, but for those that failed.
+    /// A client has nothing more to send, and is gone: all its files except those that failed are here.
     Done {
         /// Which one.
         client: ConnectionId,
@@ -76,7 +76,7 @@ pub struct Serving {
     uploads: HashMap<ConnectionId, Upload<()>>,
     /// Clients that have sent all, and how many of their files failed.
     done: HashMap<ConnectionId, (u32, Progress)>,
-    /// Uploads whose connection has ended, until what is left of them is counted.
+    /// Uploads whose connection has ended, until their unfinished files on the disk are counted.
     settling: Vec<(ConnectionId, Upload<()>)>,
     events: VecDeque<InboxEvent>,
     is_busy: bool,
@@ -157,7 +157,7 @@ impl Serving {
         }
     }
 
-    /// Goes on, with what the disk has answered: after each wait for an event, whether there was one or not.
+    /// Continues with the answers of the disk: call it after each wait for an event, with or without one.
     pub fn turn(&mut self, server: &Server) {
         // All clients are looked at, so not at each of many events.
         if self.turned.elapsed() < BUSY_TURN {

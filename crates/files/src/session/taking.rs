@@ -90,7 +90,7 @@ pub struct Taking {
     /// The bytes held for the other end, as the connection last heard.
     held_bytes: usize,
     is_admission_due: bool,
-    /// Files that somebody else writes: how often they were tried, and since when they wait.
+    /// Files that another writer has open: the number of tries of each, and the time since which it waits.
     in_use: BTreeMap<u32, (u32, Option<Instant>)>,
     /// Why files failed, in words for the user of this end.
     words: BTreeMap<u32, String>,
@@ -149,7 +149,7 @@ impl Taking {
         self.taker.offer()
     }
 
-    /// The same, for a thread of the pool: a copy of a long list is tens of MB.
+    /// The giver's list, shared with a thread of the pool: a copy of a long list is tens of MB.
     #[must_use]
     pub fn shared_offer(&self) -> Arc<Offer> {
         self.taker.shared_offer()
@@ -279,7 +279,7 @@ impl Taking {
         self.taker.spare_bytes()
     }
 
-    /// So many bytes more may come of pipes.
+    /// Allows `bytes` more bytes of pipes.
     pub const fn add_spare_bytes(&mut self, bytes: u64) {
         self.taker.add_spare_bytes(bytes);
     }
@@ -308,7 +308,7 @@ impl Taking {
         self.taker.awaits_root()
     }
 
-    /// How far it is.
+    /// The progress of the transfer.
     pub fn progress(&mut self) -> Progress {
         self.taker.progress(self.clock.now())
     }
@@ -318,7 +318,7 @@ impl Taking {
         self.taker.poll_event()
     }
 
-    /// The program stops. What is here stays for the next time.
+    /// The program stops. The bytes that came stay here for the next time.
     pub fn close(&mut self, link: &impl Link, code: CloseCode, reason: &str) {
         self.is_admission_due = false;
         self.taker.close(code, reason);
@@ -355,7 +355,7 @@ impl Taking {
         self.turn(link);
     }
 
-    /// Goes on, with what the disk has answered.
+    /// Continues with the answers of the disk.
     pub fn turn(&mut self, link: &impl Link) {
         while let Some(answer) = self.jobs.take() {
             self.on_answer(answer);
@@ -389,7 +389,7 @@ impl Taking {
         }
     }
 
-    /// Whether a file that somebody else writes is tried once more.
+    /// Whether a file that another writer has open is tried once more.
     fn waits_for(&mut self, file: u32, inspection: &Inspection) -> bool {
         let attempts = self.in_use.get(&file).map_or(0, |(attempts, _)| *attempts);
         let is_tried = inspection.is_in_use && attempts < MAX_ATTEMPTS;

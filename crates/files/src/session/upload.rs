@@ -29,21 +29,21 @@ const MAX_OFFER_FILES: u32 = 200_000;
 /// What is reserved for a pipe beyond what has come of it, in bytes: four parts, which come ahead.
 const SPARE_BYTES: u64 = 256 << 20;
 
-/// How often it is looked whether the files of a connection that has ended are let go of: the last sync of
-/// a disk may take seconds, and another client may have gone on with one of them.
+/// At most this many checks whether the files of an ended connection are closed: the last sync of a disk may
+/// take seconds, and another client may have continued one of the files.
 const MAX_LOOKS: u32 = 1000;
 
-/// The pause between two of these looks: 20 s in all.
+/// The pause between two of these checks: 20 s in all.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// For the offer, and for the program.
     Waiting,
-    /// What is there is looked at.
+    /// The pool counts the bytes that are on the disk already.
     Counting,
     Taking,
-    /// The connection has ended. What is there is looked at.
+    /// The connection has ended. The pool counts the bytes of its unfinished files on the disk.
     Settling,
     Over,
 }
@@ -133,7 +133,7 @@ impl<K> std::fmt::Debug for Upload<K> {
 }
 
 impl<K: Ord + Clone> Upload<K> {
-    /// A client that may send files. It is told so by the first [`turn`](Self::turn).
+    /// A client that may send files. The first [`turn`](Self::turn) sends it that permission.
     #[must_use]
     pub fn new(inbox: &Inbox<K>, pool: &PoolHandle, client: K) -> Self {
         let config = TakerConfig::new(Ask::Inbox)
@@ -160,7 +160,7 @@ impl<K: Ord + Clone> Upload<K> {
         }
     }
 
-    /// Who sends.
+    /// The client that sends.
     #[must_use]
     pub const fn client(&self) -> &K {
         &self.client
@@ -207,7 +207,7 @@ impl<K: Ord + Clone> Upload<K> {
         );
     }
 
-    /// How far it is.
+    /// The progress of the upload.
     pub fn progress(&mut self) -> Progress {
         self.taking.progress()
     }
@@ -235,7 +235,7 @@ impl<K: Ord + Clone> Upload<K> {
         self.stage == Stage::Over
     }
 
-    /// It may not send, or the program stops. What is here stays for the next time.
+    /// The client may not send, or the program stops. The bytes that came stay here for the next time.
     pub fn close(&mut self, link: &impl Link, code: CloseCode, reason: &str) {
         self.taking.close(link, code, reason);
     }
@@ -250,7 +250,7 @@ impl<K: Ord + Clone> Upload<K> {
         self.turn(inbox, link);
     }
 
-    /// Goes on, with what the disk has answered.
+    /// Continues with the answers of the disk.
     pub fn turn(&mut self, inbox: &mut Inbox<K>, link: &impl Link) {
         self.taking.turn(link);
         self.collect_events(inbox);
@@ -327,7 +327,7 @@ impl<K: Ord + Clone> Upload<K> {
         }
     }
 
-    /// Nobody knows how long a pipe is, so some of what is left is reserved, again and again.
+    /// The length of a pipe is unknown, so some of the remaining quota is reserved for it, again and again.
     fn reserve_for_pipes(&mut self, inbox: &mut Inbox<K>) {
         if self.taking.spare_bytes() >= SPARE_BYTES / 2 {
             return;
@@ -414,7 +414,7 @@ impl<K: Ord + Clone> Upload<K> {
         );
     }
 
-    /// What is left on the disk stays reserved, and the rest is free again.
+    /// The bytes that stay on the disk remain reserved, and the rest is free again.
     fn settle(&mut self, inbox: &mut Inbox<K>, left: &Left) {
         let open: u64 = self.reserved.iter().filter(|it| it.is_open).map(|it| it.bytes).sum();
         self.reserved.clear();

@@ -1,4 +1,4 @@
-//! What a taker asks of its program, what the program answers, and what it is told.
+//! What a taker asks of its program, what the program answers, and the events that the taker reports.
 
 use bytes::Bytes;
 use haulier_proto::connection::{ChunkValue, CloseCode};
@@ -30,15 +30,15 @@ pub enum TakerAction {
         /// The list.
         list: Bytes,
     },
-    /// Look what is here of a file, and hash what has its name and size if its root is known. It comes twice
-    /// for a file that was [`Unproven`](Local::Unproven). Answer:
+    /// Find the parts of a file that are on the disk, and hash a file of its name and size if the root is
+    /// known. This action comes twice for a file that was [`Unproven`](Local::Unproven). Answer:
     /// [`Taker::handle_inspected`](super::Taker::handle_inspected).
     Inspect {
         /// The file.
         file: u32,
     },
-    /// Tell the connection which chunks of the block with this root are here, in place of what it was told
-    /// before. No answer.
+    /// Report to the connection which chunks of the block with this root are here; this replaces the previous
+    /// report. No answer.
     HaveChunks {
         /// The root.
         root: Root,
@@ -106,7 +106,7 @@ pub enum TakerAction {
         /// Its index.
         file: u32,
     },
-    /// What is here of a file is wrong: begin it anew. No answer; what is written after it is kept.
+    /// The bytes of a file on the disk are wrong: begin it anew. No answer; later writes are kept.
     Discard {
         /// The file.
         file: u32,

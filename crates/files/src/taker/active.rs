@@ -26,11 +26,11 @@ pub(super) enum Status {
 /// How far a file is.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// The program looks what is here of it; what comes meanwhile is held.
+    /// The program looks which parts of it are on the disk; data that comes meanwhile is held.
     Inspecting(Vec<Held>),
     /// A file with its size and time is here. The giver is asked for the root; then the program looks again.
     Proving { is_known: bool },
-    /// It comes whole or in parts. Want 0 is none: the giver sends it unasked.
+    /// It comes whole or in parts. 0 stands for no want: the giver sends it unasked.
     Coming { want: u32 },
     /// It has an older version, and others are compared before it.
     Queued,
@@ -42,7 +42,7 @@ pub(super) enum Stage {
     Finishing,
 }
 
-/// What is left of a file that is put together from pieces.
+/// The work that remains on a file that is put together from pieces.
 #[derive(Debug, Default)]
 pub(super) struct Patch {
     /// Wants that are not answered, each with where its pieces are in the file.
@@ -84,7 +84,7 @@ pub(super) struct Active {
     pub(super) skips: u8,
     /// Where its packed parts begin that are not written, and the bytes that they came in.
     pub(super) packed: BTreeMap<u64, u64>,
-    /// Some of it came packed since the connection was told what is here of it.
+    /// Packed parts of it came after the last report to the connection of which chunks are here.
     pub(super) came_packed: bool,
     /// What came of it unasked was declined.
     pub(super) was_declined: bool,

@@ -68,7 +68,7 @@ impl Held {
 pub(super) struct Incoming {
     length: u64,
     root: Root,
-    /// Bytes of it that were delivered. The connection delivers no chunk that it was told the taker has.
+    /// Bytes of it that were delivered. The connection delivers no chunk that was reported to it as here.
     came: u64,
     place: Place,
 }
@@ -215,7 +215,7 @@ impl Taker {
                 if let Some(active) = tag.file().and_then(|file| self.active.get_mut(&file)) {
                     active.blocks += 1;
                     active.accepted_bytes = active.accepted_bytes.saturating_add(length);
-                    // Of a file that nobody had hashed before, this says what it is.
+                    // For a file that was offered without a root, this message has the root.
                     if matches!(tag, BlockTag::Whole { .. }) {
                         active.end.get_or_insert((length, *root));
                     }
@@ -465,7 +465,7 @@ impl Taker {
     }
 
     /// The giver may find that packing does not pay, and send the rest of a file as one block, once nothing
-    /// of it is on its way: the connection is told then what of that block is here.
+    /// of it is in flight. This reports to the connection which chunks of that block are here.
     fn say_what_is_here(&mut self, file: u32) {
         let (size, root) = (self.offer.entry(file).and_then(|it| it.size()), self.root(file));
         let (Some(active), Some(size), Some(root)) = (self.active.get_mut(&file), size, root)

@@ -22,7 +22,7 @@ const MAX_PORTION_RANGES: usize = 1024;
 /// Files that are compared at a time: each has its recipe and the older one's in memory.
 const MAX_COMPARED: usize = 4;
 
-/// Less than one in so many bytes the same, and the file is wanted whole.
+/// If fewer than one in this many bytes can be copied from the older version, the file is wanted whole.
 const MIN_SAME: u64 = 4;
 
 impl Patch {
@@ -33,7 +33,7 @@ impl Patch {
 }
 
 impl Taker {
-    /// The pieces of the older version of a file, or why there are none.
+    /// The pieces of the older version of a file, or why it has no pieces.
     pub fn handle_older(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! Which file is next, what is here of it, what of it is wanted, and when it is done.
+//! Which file is next, which parts of it are on the disk, which parts are wanted, and when it is done.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(super) enum Next {
 }
 
 impl Taker {
-    /// The program has looked what is here of a file.
+    /// The program has looked which parts of a file are on the disk.
     pub fn handle_inspected(&mut self, now: Instant, file: u32, local: Local) {
         let Some(active) = self.active.get_mut(&file) else { return };
         let held = match &mut active.stage {
@@ -281,14 +281,14 @@ impl Taker {
         self.check_complete(file);
     }
 
-    /// Asks for these chunks' worth of MiB; for all of it if there are none.
+    /// Asks for the parts of a file in these units of 1 MiB; for all of it if `units` is empty.
     pub(super) fn want_any(&mut self, file: u32, units: &Ranges) {
         let units = units.clone().with_at_most(MAX_RESUMED_RANGES);
         let want = self.send_want(file, Form::Any(units));
         self.await_any(file, want);
     }
 
-    /// Sends a want, and returns its number. It replaces what was wanted of the file, but for pieces.
+    /// Sends a want, and returns its number. Except for pieces, it replaces the earlier wants of the file.
     pub(super) fn send_want(&mut self, file: u32, form: Form) -> u32 {
         if !matches!(form, Form::Pieces(_)) {
             self.drop_blocks(file, Reason::NotWanted);
@@ -315,7 +315,7 @@ impl Taker {
         if let Some(root) = root {
             self.act(TakerAction::HaveChunks { root, chunks: chunks.clone() });
         }
-        // All is here, but nobody knows what it should be: one part more, and the giver says it.
+        // All is here, but the root is not known: the taker wants one more part, and the giver adds the root.
         let missing = if missing.is_empty() { Ranges::from_iter([0..1]) } else { missing };
         self.want_any(file, &missing.in_units(PART_UNIT));
     }
@@ -380,9 +380,9 @@ impl Taker {
         }
     }
 
-    /// The connection did not deliver all chunks of a complete block. It was told that the taker has them:
-    /// another file with the same root was resumed, or the disk has lost them. They are wanted again, once no
-    /// other file needs what the connection was told of that root.
+    /// The connection did not deliver all chunks of a complete block, because some were reported to it as
+    /// here: another file with the same root was resumed, or the disk has lost them. They are wanted again,
+    /// once no other file needs the chunks that were reported for that root.
     fn want_skipped(&mut self, file: u32, skipped: Skipped, size: u64) {
         let Skipped { root, begins, .. } = skipped;
         let is_stream = self.offer.entry(file).is_some_and(|it| it.content == Content::Stream);
@@ -440,7 +440,7 @@ impl Taker {
         self.want_any(file, &missing.in_units(PART_UNIT));
     }
 
-    /// What was put together is wrong: once more, whole, and nothing of what is here is believed.
+    /// The file that was put together is wrong: it is fetched once more, whole, without any byte on the disk.
     fn try_again(&mut self, file: u32) {
         let size = self.offer.entry(file).and_then(|it| it.size());
         let root = self.root(file);

@@ -177,7 +177,8 @@ fn what_is_cleared_is_not_vouched_for_after_a_crash() {
     }
 }
 
-/// The same after a sync that failed, in another process: the journal is empty in the system's memory alone.
+/// A file is begun where another one was, after a failed sync in another process: the journal is empty in the
+/// system's memory alone.
 #[test]
 fn what_was_cleared_in_vain_is_cleared_again() {
     let file = file_of(2);
@@ -514,7 +515,7 @@ fn a_checkpoint_after_failed_syncs_loses_nothing() {
     }
 }
 
-/// A chunk that comes again, of another version, onto a disk that fails half-way: it is neither.
+/// A chunk of another version is written over the old one, and the disk fails half-way: it is neither one.
 #[test]
 fn a_chunk_that_was_half_written_over_is_missing() {
     let (file, other) = (file_of(19), file_of(20));

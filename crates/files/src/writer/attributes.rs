@@ -13,21 +13,21 @@ use rustix::fs::FileType;
 use crate::folder::Found;
 use crate::mode::Mode;
 
-/// The bits that say who may read, write and run a file.
+/// The permission bits to read, write and run a file.
 const MODE: u32 = 0o777;
 
 /// What the owner does with every file here, unless the giver says otherwise.
 const OWNERS: u32 = 0o600;
 
-/// Without it nobody could go on with what is unfinished.
+/// Without it no later transfer could continue the unfinished file.
 const OWNERS_WRITING: u32 = 0o200;
 
 /// What is kept of the giver's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attributes {
-    /// Who may read, write and run it; none if that is decided here alone.
+    /// The permissions to read, write and run it; `None` if this machine alone decides them.
     pub(crate) mode: Option<Mode>,
-    /// Its time of change, in nanoseconds since 1970; none if it is that of being written.
+    /// Its time of change, in nanoseconds since 1970; `None` if it keeps the time of its last write here.
     pub(crate) modified_ns: Option<i64>,
 }
 
@@ -54,7 +54,7 @@ impl Attributes {
         Ok(mode)
     }
 
-    /// A file in the making is for nobody who may not read it in the end.
+    /// A user that may not read the finished file may not read the unfinished one.
     pub(super) fn hide(self, file: &File, replaced: Option<&Found>) -> io::Result<()> {
         let metadata = file.metadata()?;
         let here = of_same_owner(replaced, &metadata).unwrap_or(MODE) | OWNERS;

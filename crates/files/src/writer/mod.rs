@@ -103,7 +103,7 @@ impl WriteSettings {
         self
     }
 
-    /// Time between two checkpoints; a second if nothing is said. For tests.
+    /// Time between two checkpoints; a second by default. For tests.
     #[doc(hidden)]
     pub const fn with_checkpoint_interval(mut self, interval: Duration) -> Self {
         self.checkpoint_interval = interval;
@@ -118,7 +118,7 @@ pub enum WriteState {
     /// It takes bytes.
     #[default]
     Writing,
-    /// All of it came; what is left to do is on the disk.
+    /// All of it came; only work on the disk is left.
     Finishing,
     /// It was to be finished, and [`FileWriter::missing`] is still missing: what the journal said was not
     /// there. It takes bytes.
@@ -198,8 +198,8 @@ pub struct FileWriter {
 }
 
 impl FileWriter {
-    /// Checks the target, makes room, and goes on with what is here of the same file. It waits for the
-    /// disk: for a journal of 100 GB some 50 ms.
+    /// Checks the target, makes room, and continues the unfinished file of the same identity. It waits for
+    /// the disk: for the journal of a file of 100 GB some 50 ms.
     ///
     /// # Errors
     /// [`WriteError`]: before a byte was asked for.
@@ -212,7 +212,8 @@ impl FileWriter {
         Self::open_target(pool, Target::new(path)?, identity, settings)
     }
 
-    /// The same in a directory that was opened: of the path only the last part is looked up.
+    /// Opens a target as [`Self::open`] does, in a directory that was opened: only the last part of the path
+    /// is looked up.
     pub(crate) fn open_inside(
         pool: &PoolHandle,
         folder: &Arc<Folder>,
@@ -256,8 +257,8 @@ impl FileWriter {
         self.push_any(offset, bytes, None)
     }
 
-    /// The same of a chunk of the file, whose value in the file's tree is known, because it was verified:
-    /// it is not hashed again.
+    /// Takes a verified chunk of the file to be written. Its value in the file's tree is known, so it is not
+    /// hashed again.
     ///
     /// # Errors
     /// [`Full`], if too much waits for the disk.
@@ -281,7 +282,7 @@ impl FileWriter {
         Ok(())
     }
 
-    /// The same of verified bytes that are packed, all of one run; no more than this may come out of them.
+    /// Takes verified packed bytes of one run, to be unpacked and written: at most `max_bytes` unpacked.
     ///
     /// # Errors
     /// [`Full`], if too much waits for the disk.
@@ -296,8 +297,8 @@ impl FileWriter {
         Ok(())
     }
 
-    /// The same of a chunk that is put together from an older version and from what came. If the older
-    /// version cannot be read, [`FileWriter::take_unread`] has the range.
+    /// Takes a chunk that is put together from an older version and from received bytes, to be written. If
+    /// the older version cannot be read, [`FileWriter::take_unread`] has the range.
     ///
     /// # Errors
     /// [`Full`], if too much waits for the disk.
@@ -333,7 +334,7 @@ impl FileWriter {
         Inner::advance(&self.inner);
     }
 
-    /// What is here is wrong: nothing of it counts. What is pushed after it does.
+    /// The bytes that came are wrong: none of them counts. Bytes that are pushed after this call count.
     pub fn discard(&self) {
         self.inner.discard();
     }
@@ -341,7 +342,7 @@ impl FileWriter {
     /// What has become of it.
     ///
     /// # Errors
-    /// [`WriteError`], from the first thing that went wrong on. What is here stays for the next time.
+    /// [`WriteError`], from the first failure on. The bytes that came stay on the disk for the next time.
     pub fn poll(&self) -> Result<WriteState, WriteError> {
         let status = self.inner.status();
         status.error.clone().map_or(Ok(status.state), Err)
@@ -388,7 +389,7 @@ impl FileWriter {
         self.inner.file.unchecked()
     }
 
-    /// The values of its chunks, when it is stored: to be kept by who serves it on.
+    /// The values of its chunks, when it is stored: for a program that serves the file to others.
     pub fn tree(&self) -> Option<BlockTree> {
         self.inner.status().tree.clone()
     }
@@ -408,7 +409,7 @@ impl Drop for FileWriter {
     }
 }
 
-/// Whether files of so many bytes in all can be written into this folder: before any of them is asked for.
+/// Checks whether files of `bytes` bytes in all can be written into this folder, before one is asked for.
 ///
 /// # Errors
 /// [`WriteError`]: there is no such folder, it cannot be written, or there is no room.
@@ -440,7 +441,7 @@ pub fn remove_leftover(path: &Path) -> Result<(), WriteError> {
     Target::new(path).map(|target| target.remove_leftover())
 }
 
-/// The same in a directory that was opened.
+/// Removes the journal of a file that has its name already, in a directory that was opened.
 pub(crate) fn remove_leftover_inside(folder: &Arc<Folder>, path: &Path) -> Result<(), WriteError> {
     Target::inside(Arc::clone(folder), path).map(|target| target.remove_leftover())
 }

@@ -78,8 +78,8 @@ impl Target {
         }
     }
 
-    /// Opens the unfinished file, and locks it: another process that writes it is refused. It is for nobody
-    /// who may not read it in the end.
+    /// Opens the unfinished file, and locks it: another process that writes it is refused. A user that may
+    /// not read the finished file may not read the unfinished one.
     pub(super) fn open_data(&self, attributes: Attributes) -> Result<File, WriteError> {
         let in_use = || WriteError::InUse { path: self.path.clone() };
         let file = self.open(&self.data)?;
@@ -247,7 +247,7 @@ impl Target {
 }
 
 fn name_of(path: &Path) -> Result<&OsStr, WriteError> {
-    // `folder/` has a name by the rules of paths, and is none to a reader.
+    // `folder/` has a file name by the rules of paths, but a person does not read it as the name of a file.
     let is_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
     let no_name = || WriteError::NoName { path: path.to_owned() };
     path.file_name().filter(|_| !is_folder).ok_or_else(no_name)

@@ -91,7 +91,7 @@ fn a_file_goes_on_where_it_was() {
     }
     let part = File::options().write(true).open(folder.path().join("f.haulier-part")).unwrap();
     part.write_at(b"lost", 3 * CHUNK_BYTES as u64).unwrap();
-    // Its one thread, which hashes what is here, waits until we have looked.
+    // The pool's one thread, which hashes the unfinished file, waits until the test has looked.
     let pool = DiskPool::new(1, Wake::default()).unwrap();
     let (go, gate) = channel::<()>();
     pool.handle().run(move || gate.recv().unwrap());
@@ -192,7 +192,7 @@ fn a_read_only_file_is_writable_until_it_has_its_name() {
     assert_eq!(mode("f"), 0o400);
 }
 
-/// Between the first byte and the last somebody else may take the name.
+/// Between the first byte and the last another program may take the name.
 #[test]
 fn a_name_that_was_taken_meanwhile_stays_as_it_is() {
     let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());
@@ -273,7 +273,7 @@ fn a_folder_is_checked_for_many_files() {
     assert!(matches!(no, Err(WriteError::NoFolder { .. })));
 }
 
-/// Who may write everywhere, such as a user in a container, is not refused.
+/// A user that may write everywhere, such as one in a container, is not refused.
 #[test]
 fn a_folder_that_cannot_be_written_is_refused() {
     let (folder, pool) = (tempfile::tempdir().unwrap(), pool());
@@ -445,8 +445,8 @@ fn what_somebody_planted_beside_the_name_is_refused() {
     assert_eq!(finish(&writer, &file).unwrap(), WriteState::Stored);
 }
 
-/// A checkpoint promises what is there after a loss of power, so the file and its journal have to have their
-/// names by then. Files that are done before the first one need no such sync.
+/// A checkpoint promises which chunks survive a loss of power, so the file and its journal have to have their
+/// names by then. Files that are done before the first checkpoint need no such sync.
 #[test]
 fn the_first_checkpoint_syncs_the_names() {
     let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());

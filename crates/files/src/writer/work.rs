@@ -174,7 +174,7 @@ impl Inner {
         let is_first = status.written.len() + status.unread.len() == 1;
         drop(status);
         self.changed.notify_all();
-        // Who has not taken the others yet will find this one too.
+        // A program that has not taken the earlier reports yet finds this one with them.
         if is_first {
             self.pool.wake();
         }
@@ -280,7 +280,7 @@ impl Inner {
         self.pool.wake();
     }
 
-    /// The first error is the one that is told.
+    /// The first error is the one that is reported.
     fn fail(&self, error: WriteError) {
         self.status().error.get_or_insert(error);
         self.changed.notify_all();
@@ -297,7 +297,7 @@ impl Inner {
         self.target.remove_all().map_err(|error| self.target.io(error))
     }
 
-    /// Nobody wants it now: what is here is made safe for the next time.
+    /// The writer is dropped: the bytes that came are made safe for the next time.
     pub(super) fn leave(inner: &Arc<Self>) {
         let status = inner.status();
         let is_unfinished = status.error.is_none() && status.state != WriteState::Stored;

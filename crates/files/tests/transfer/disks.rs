@@ -10,15 +10,15 @@ use haulier_files::pieces::{OlderPiece, Piece, Recipe};
 use haulier_files::reason::{Fault, Reason};
 use haulier_files::taker::{FinishError, Local};
 
-/// What the giver has, by index in its offer. A file can change after so many reads.
+/// The giver's files, by index in its offer. One of them can change.
 #[derive(Default)]
 pub(crate) struct GiverDisk {
     pub(crate) files: Vec<Vec<u8>>,
-    /// Pipes give this much at most at a time.
+    /// The file that changes, and the number of reads before that.
     pub(crate) changes: Option<(u32, u32)>,
     pub(crate) reads: u32,
     pub(crate) recipes: u32,
-    /// From here on packing pays for no file, if it is said.
+    /// If set, packing pays for no file from this offset on.
     pub(crate) unpacked_from: Option<u64>,
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn recipe(bytes: &[u8]) -> Recipe {
     Recipe::new(cut(bytes).iter().map(|it| it.piece).collect()).unwrap()
 }
 
-/// A way to pack that is good for zeros: the bytes up to the last that is none, and the length.
+/// A way to pack that is good for zeros: the length, and the bytes up to the last that is not zero.
 pub(crate) fn pack(bytes: &[u8]) -> Bytes {
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
     [&(bytes.len() as u64).to_le_bytes(), &bytes[..end]].concat().into()

@@ -74,7 +74,7 @@ fn one_file_of_any_size() {
     }
 }
 
-/// Parts of 1, 4 and 16 MiB, and at the end the BLAKE3 that nobody knew.
+/// Parts of 1, 4 and 16 MiB, and at the end the BLAKE3 hash that was not known before.
 #[test]
 fn a_file_that_nobody_has_hashed_goes_in_parts() {
     for size in [0, 1, CHUNK, MIB, MIB + 1, 6 * MIB + 5] {
@@ -407,7 +407,7 @@ fn a_name_that_is_taken_is_refused_and_the_others_come() {
     }
 }
 
-/// What is here of it stays, for the next time.
+/// A file that changes during its transfer fails, and the bytes that came stay for the next time.
 #[test]
 fn a_file_that_changes_midway_fails_in_words() {
     for ask in ASKS {
@@ -501,8 +501,8 @@ fn what_shrinks_is_packed_and_what_does_not_is_not() {
     }
 }
 
-/// What went packed is not sent again when the rest of its file goes whole, but for what was written too late
-/// to be said before.
+/// Chunks that went packed are not sent again when the rest of their file goes whole, except those that were
+/// written too late to be reported before.
 #[test]
 fn a_file_for_which_packing_ceases_to_pay_goes_on_as_one_block() {
     for (ask, seed) in ASKS.into_iter().flat_map(|ask| [1, 2, 3, 4, 5].map(|seed| (ask, seed))) {

@@ -20,7 +20,7 @@ pub struct Outgoing<R> {
     digest: Option<Digest>,
 }
 
-/// How much, and none of it.
+/// Shows the number of bytes, and none of the bytes.
 impl<R> std::fmt::Debug for Outgoing<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (bytes, digest) = (&self.bytes, &self.digest);

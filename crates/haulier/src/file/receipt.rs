@@ -18,7 +18,7 @@ pub enum Status {
     VerificationFailed = 1,
     /// It could not be stored.
     IoError = 2,
-    /// The receiver was told to stop.
+    /// The receiver was stopped before the end.
     Interrupted = 3,
 }
 

@@ -27,12 +27,12 @@ pub(crate) struct Asking {
     race: Race<ClientMachine>,
     /// How it ended without a connection, and whether the application has not read that yet.
     ended: Option<(CloseReason, bool)>,
-    /// What it has heard of the line, and the application has not. In a box, because an empty place would be
-    /// filled with what was on the stack before, a key for example.
+    /// The newest event about the line that the application has not read. It is in a box, because an empty
+    /// place would be filled with earlier contents of the stack, for example a key.
     queued: Option<Box<Event>>,
     /// Something changed that [`End::step`] must handle.
     needs_step: bool,
-    /// What is left of the traces of those.
+    /// Trace events of attempts that ended, which are not read yet.
     other_traces: VecDeque<Traced>,
     /// The bytes of attempts that ended.
     other_bytes: WireBytes,
@@ -112,9 +112,9 @@ impl Asking {
         self.needs_step = true;
     }
 
-    /// A server lets this attempt wait in line. The addresses of a token may be those of several servers, so
-    /// the others are asked, too. Those of a ticket are of one, and each attempt there would have a place of
-    /// its own.
+    /// A server lets this attempt wait in line. The addresses of a token may belong to several servers, so
+    /// the other addresses are asked, too. The addresses of a ticket belong to one server, where each attempt
+    /// would have a place of its own.
     fn waits(&mut self, now: Instant, key: Key) -> Vec<ClientMachine> {
         match self.connect.credentials {
             Credentials::Token(_) => {

@@ -1,8 +1,7 @@
 //! What an application does with blocks by its handles: each call is one of the connection, under the lock.
 //!
 //! The invariant: nothing here waits for a disk or for the network. A program that feeds a block from a disk
-//! hears of `Event::ChunksWanted` as of any other event, polled, waited for or awaited, and reads where it
-//! likes.
+//! gets `Event::ChunksWanted` like any other event, polled, waited for or awaited, and reads on any thread.
 
 use std::ops::Range;
 
@@ -24,7 +23,7 @@ impl Client {
         self.send_block_with(block, BlockOptions::default())
     }
 
-    /// The same, beside other blocks: the one with the highest priority goes first.
+    /// Sends a block of any size beside other blocks: the one with the highest priority goes first.
     ///
     /// # Errors
     /// As [`send_block`](Self::send_block).
@@ -37,15 +36,15 @@ impl Client {
             .ok_or(SendError::NotOpen)?
     }
 
-    /// Gives a block up. The server is told the `code`, the application's own. Returns whether it was on its
-    /// way; there is no event.
+    /// Gives a block up. The server receives the `code`, the application's own. Returns whether the block was
+    /// in transfer; no event follows.
     pub fn cancel_block(&self, handle: BlockHandle, code: u32) -> bool {
         self.change(|connection, now| connection.cancel_block(now, handle, code)).unwrap_or(false)
     }
 
-    /// Does not want the rest of a block that the server announced
-    /// ([`Event::BlockAnnounced`](crate::Event::BlockAnnounced)), and tells it the `code`, the application's
-    /// own. Returns whether it was being received.
+    /// Declines the rest of a block that the server announced
+    /// ([`Event::BlockAnnounced`](crate::Event::BlockAnnounced)). The server receives the `code`, the
+    /// application's own. Returns whether the block was being received.
     pub fn decline_block(&self, block: BlockNumber, code: u32) -> bool {
         self.change(|connection, now| connection.decline_block(now, block, code)).unwrap_or(false)
     }
@@ -124,7 +123,7 @@ impl Server {
         self.send_block_with(id, block, BlockOptions::default())
     }
 
-    /// The same, beside other blocks: the one with the highest priority goes first.
+    /// Sends a block of any size beside other blocks: the one with the highest priority goes first.
     ///
     /// # Errors
     /// As [`send_block`](Self::send_block).
@@ -139,16 +138,16 @@ impl Server {
         sent.ok_or(SendError::NotOpen)?
     }
 
-    /// Gives a block up. The client is told the `code`, the application's own. Returns whether it was on its
-    /// way; there is no event.
+    /// Gives a block up. The client receives the `code`, the application's own. Returns whether the block was
+    /// in transfer; no event follows.
     pub fn cancel_block(&self, id: ConnectionId, handle: BlockHandle, code: u32) -> bool {
         let done = self.change(id, |connection, now| connection.cancel_block(now, handle, code));
         done.unwrap_or(false)
     }
 
-    /// Does not want the rest of a block that a client announced
-    /// ([`Event::BlockAnnounced`](crate::Event::BlockAnnounced)), and tells it the `code`, the application's
-    /// own. Returns whether it was being received.
+    /// Declines the rest of a block that a client announced
+    /// ([`Event::BlockAnnounced`](crate::Event::BlockAnnounced)). The client receives the `code`, the
+    /// application's own. Returns whether the block was being received.
     pub fn decline_block(&self, id: ConnectionId, block: BlockNumber, code: u32) -> bool {
         let done = self.change(id, |connection, now| connection.decline_block(now, block, code));
         done.unwrap_or(false)

@@ -162,11 +162,11 @@ impl Client {
         self.handle.wait(max)
     }
 
-    /// Ends a [`wait`](Self::wait) without an event: the one under way, or else the next. For threads of the
-    /// application whose results its network loop takes up, such as one that reads a disk. Wakes before a
-    /// wait has ended count as one, and one ends one wait. It may be used from any thread, does not wait for
-    /// the network, and does not keep the connection open. A task that awaits `next_event` awaits
-    /// the result beside it instead.
+    /// Ends a [`wait`](Self::wait) without an event: the current one, or else the next. For threads of the
+    /// application whose results its network loop takes up, such as one that reads a disk. Several wakes
+    /// before a wait has ended count as one, and each wake ends one wait. It may be used from any thread,
+    /// does not wait for the network, and does not keep the connection open. A task that awaits `next_event`
+    /// awaits the result beside it instead.
     ///
     /// ```
     /// # fn run(client: &haulier::Client) -> Result<(), haulier::NetworkError> {
@@ -234,8 +234,8 @@ impl Client {
             .ok_or(SendError::NotOpen)?
     }
 
-    /// Moves what this client sends from a source to another lane, which says what goes first. No effect
-    /// before [`Event::Connected`].
+    /// Moves the data that a source of this client sends to another lane. The lanes set the order of sending.
+    /// No effect before [`Event::Connected`].
     pub fn set_lane(&self, source: Source, lane: Lane) {
         self.change(|connection, _| connection.set_lane(source, lane));
     }
@@ -260,22 +260,22 @@ impl Client {
     }
 
     /// Closes gracefully: waits until all blocks and messages sent are acknowledged, closes with
-    /// [`CloseCode::DONE`], and waits until that is sent, all within `max`. Events in that time are dropped.
-    /// After a [`close`](Self::close) of the application's own it waits until that one is sent.
-    /// Returns how the connection ended.
+    /// [`CloseCode::DONE`], and waits until the close is sent, all within `max`. Events in that time are
+    /// dropped. After a [`close`](Self::close) by the application it waits until that close is sent. Returns
+    /// how the connection ended.
     ///
     /// # Errors
-    /// [`FinishError`]; the connection is closed all the same.
+    /// [`FinishError`]; the connection is closed nevertheless.
     pub fn finish(self, max: Duration) -> Result<CloseReason, FinishError> {
         let mut finish = self.finishing(max);
         let finished = self.handle.wait_for(max, |state, now| finish.check(state, now))?;
         finish.outcome(finished)
     }
 
-    /// The same, awaited.
+    /// Closes gracefully as [`finish`](Self::finish) does; to be awaited.
     ///
     /// # Errors
-    /// [`FinishError`]; the connection is closed all the same.
+    /// [`FinishError`]; the connection is closed nevertheless.
     pub async fn finish_async(self, max: Duration) -> Result<CloseReason, FinishError> {
         let mut finish = self.finishing(max);
         let finished = self.handle.when(|state, now| finish.check(state, now)).await?;
@@ -379,7 +379,7 @@ impl Client {
 
     /// Moves to a new socket if the system would reach the server from another local address now: its own was
     /// lost, or the network has changed. Returns whether it has moved. It costs a few system calls: a program
-    /// that nothing tells of changes may call it whenever nothing has arrived for half a second.
+    /// that gets no notice of changes may call it whenever nothing has arrived for half a second.
     ///
     /// # Errors
     /// The system's error, such as that no network leads to the server now; the old socket is kept then.

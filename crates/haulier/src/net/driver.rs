@@ -31,7 +31,7 @@ pub(crate) enum Next {
 pub(crate) struct Driver<E: End> {
     pub(crate) shared: Arc<Shared<E>>,
     runners: Vec<(Key, Runner<Part<E>>)>,
-    /// The peers that something else carries hear of its end.
+    /// Reports its end to the peers that something else carries.
     _carries: Option<Carries>,
 }
 

@@ -129,13 +129,12 @@ pub enum ListenError {
     /// A setting of its connections is not valid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Its credentials let nobody in.
+    /// Its credentials accept no client.
     #[error(
         "the credentials let nobody in: give ServerCredentials a secret, a token key, or open access"
     )]
     NobodyAccepted,
-    /// It would accept tokens, and the system's clock was never set: expired ones could not be told from
-    /// others.
+    /// It would accept tokens, but the system's clock was never set: expired tokens could not be recognised.
     #[error(
         "the system's clock shows a year before 2026, so it cannot be told which connect tokens have \
          expired: set the clock"
@@ -168,7 +167,7 @@ pub enum ListenError {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FinishError {
-    /// Not everything sent was acknowledged in time. It is closed all the same.
+    /// Not everything sent was acknowledged in time. The client or server is closed nevertheless.
     #[error("not everything sent was acknowledged in time: allow more time, or send less")]
     TimedOut,
     /// Its driver has ended.

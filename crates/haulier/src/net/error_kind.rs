@@ -20,8 +20,8 @@ impl NetworkError {
 }
 
 impl ConnectError {
-    /// What sort of error it is. Of several addresses it is what was learned furthest in: a refusal before
-    /// silence, silence before a closed port.
+    /// What sort of error it is. Of several addresses the result of the attempt that came furthest counts: a
+    /// refusal before silence, silence before a closed port.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -96,7 +96,7 @@ impl IssueTokenError {
     }
 }
 
-/// The kind of attempts that all failed; of none it is that nobody answered.
+/// The kind of attempts that all failed; without attempts it is that no server answered.
 fn of_attempts(attempts: &[Attempt]) -> ErrorKind {
     let kinds = attempts.iter().filter_map(|attempt| Some(attempt.error.as_ref()?.kind()));
     kinds.max_by_key(|kind| how_far(*kind)).unwrap_or(ErrorKind::NoAnswer)

@@ -23,7 +23,7 @@ use super::shared::{End as _, Shared};
 /// A request has this many bytes, and a datagram of a block up to as many.
 const MIN_DATAGRAM_BYTES: u16 = 1200;
 
-/// As many as a machine sends in some ten turns; 300 KB.
+/// The number of datagrams that a machine sends in some ten turns; 300 KB.
 const QUEUE_DATAGRAMS: usize = 256;
 
 /// How a peer is carried that [`Gateway::open`] opens.
@@ -73,9 +73,9 @@ impl GatewayPeerConfig {
         self
     }
 
-    /// The transport has had an answer from the peer at its address, as QUIC has after its handshake. So the
-    /// server need not prove it again before it sends more than three times of what it has received. Only if
-    /// it is so: otherwise anyone can have others flooded.
+    /// The transport has received an answer from the peer at its address, as QUIC has after its handshake. So
+    /// the server need not prove the address again before it sends more than three times the bytes that it
+    /// has received. Set this only if it is true: otherwise an attacker can make the server flood others.
     #[must_use]
     pub const fn with_proven_address(mut self) -> Self {
         self.is_proven = true;
@@ -83,15 +83,15 @@ impl GatewayPeerConfig {
     }
 
     /// The longest datagram that the transport carries to the peer, in bytes. Default 1200, which is also the
-    /// least. Longer ones, with which a machine probes the path, are lost.
+    /// minimum. Longer ones, with which a machine probes the path, are lost.
     #[must_use]
     pub const fn with_max_datagram_bytes(mut self, bytes: u16) -> Self {
         self.max_datagram_bytes = bytes;
         self
     }
 
-    /// How many datagrams may wait for the transport to take them. What comes when so many wait is lost, as
-    /// in a full socket. Default 256; 0 counts as 1.
+    /// The maximum number of datagrams that wait for the transport to take them. A datagram that comes while
+    /// this number waits is lost, as in a full socket. Default 256; 0 counts as 1.
     #[must_use]
     pub const fn with_queue_datagrams(mut self, datagrams: usize) -> Self {
         self.queue_datagrams = datagrams;
@@ -124,7 +124,7 @@ pub enum GatewayError {
     TooSmall(u16),
 }
 
-/// What the server found of a datagram that a carried peer sent.
+/// The server's result for a datagram that a carried peer sent.
 ///
 /// ```
 /// use haulier::{GatewayError, GatewayPeer, Heard};
@@ -142,8 +142,8 @@ pub enum GatewayError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Heard {
-    /// It is of a connection, or asks for one with what lets a client in. Data for another worker of the
-    /// server counts, because that verifies it later.
+    /// It is of a connection, or requests one with valid credentials. Data for another worker of the server
+    /// counts, because that worker verifies it later.
     Verified,
     /// It was dropped.
     Dropped,
@@ -167,12 +167,12 @@ pub struct GatewayStats {
     pub lost_gone: u64,
 }
 
-/// A server's way in for peers that something else than its socket carries. They are its clients as any
-/// others: they share admission, seats, uplink, events and workers with those of the socket.
+/// A server's entry for peers that something else than its socket carries. They are clients like any others:
+/// they share admission, seats, uplink, events and workers with those of the socket.
 ///
-/// Each has an address and a number of its own ([`open`](Self::open)). A program that has a session of
-/// another transport opens one for it, hands in what arrives there, and sends what comes out. The gateway
-/// does not keep the server open.
+/// Each peer has an address and a number of its own ([`open`](Self::open)). A program that has a session of
+/// another transport opens a peer for it, hands in the datagrams that arrive there, and sends those that come
+/// out. The gateway does not keep the server open.
 ///
 /// ```
 /// use haulier::proto::client::{ClientConfig, ClientMachine};
@@ -240,8 +240,8 @@ impl Gateway {
     }
 }
 
-/// A peer that a program carries. Dropped, it is gone without a word, like one whose cable was pulled: its
-/// connection falls silent, or goes on from another address, as that of any client.
+/// A peer that a program carries. When it is dropped, it is gone without notice, like a peer whose cable was
+/// pulled: its connection falls silent, or goes on from another address, like that of any client.
 pub struct GatewayPeer {
     shared: Weak<Shared<Serving>>,
     carriage: Arc<Carriage>,
@@ -289,7 +289,7 @@ impl GatewayPeer {
         poll_fn(|context| self.poll_next(context)).await
     }
 
-    /// Whether the server has stopped. There may still be datagrams to take, which say so to the peer.
+    /// Whether the server has stopped. There may still be datagrams to take, which report this to the peer.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         lock(&self.mailbox.inner).is_closed
@@ -334,7 +334,7 @@ struct Waiting {
 /// The peers of a server that are carried, for all of its workers.
 #[derive(Default)]
 pub(crate) struct Carriage {
-    /// Any was ever opened. A server that has none pays one look at this for each batch.
+    /// Whether any peer was ever opened. A server without such peers checks only this for each batch.
     is_used: AtomicBool,
     peers: RwLock<BTreeMap<u32, Arc<Mailbox>>>,
     next_number: Mutex<u32>,
@@ -359,7 +359,7 @@ impl Carriage {
             return None;
         }
         let mut next = lock(&self.next_number);
-        // Not one that is open still, 4 billion peers later.
+        // Skip the number of a peer that is still open, 4 billion peers later.
         while peers.contains_key(&next) {
             *next = next.wrapping_add(1);
         }
@@ -375,7 +375,7 @@ impl Carriage {
         Some(mailbox)
     }
 
-    /// Takes those datagrams out of a batch that are for carried peers, and lets their queues have them.
+    /// Takes the datagrams for carried peers out of a batch, and puts them into the queues of these peers.
     /// Returns whether there were any.
     pub(crate) fn take_from(&self, batch: &mut Batch) -> bool {
         if !self.is_used.load(Ordering::Acquire)
@@ -403,7 +403,7 @@ impl Carriage {
         true
     }
 
-    /// All peers hear that the server has stopped.
+    /// Reports to all peers that the server has stopped.
     fn close(&self) {
         let peers: Vec<_> = self.read().values().cloned().collect();
         for mailbox in peers {
@@ -417,7 +417,7 @@ impl Carriage {
 }
 
 impl Mailbox {
-    /// Appends a datagram, or loses it. Returns whom to wake.
+    /// Appends a datagram, or loses it. Returns the waker to call.
     fn push(&self, datagram: &[u8], lost: &mut GatewayStats) -> Option<Waker> {
         if datagram.len() > self.max_datagram_bytes {
             lost.lost_long += 1;
@@ -433,7 +433,7 @@ impl Mailbox {
     }
 }
 
-/// Held by the driver of a worker: once there is none, the server has stopped.
+/// Held by the driver of each worker: when the last one is dropped, the server has stopped.
 pub(crate) struct Carries(Arc<Carriage>);
 
 impl Carries {

@@ -18,7 +18,7 @@ use super::{LONG, NOWHERE};
 /// How long dropping the last handle waits for the network thread, which has a round to finish at most.
 const STOP: Duration = Duration::from_secs(1);
 
-/// Who calls the driver.
+/// The way in which the driver is called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Drive {
     #[default]

@@ -59,7 +59,7 @@ pub(crate) fn ticket(
     }
 }
 
-/// The same with its other secret; `None` if it has none.
+/// A ticket to such a server with its other secret; `None` if it has no other secret.
 pub(crate) fn other_ticket(
     config: &ServerConfig,
     addresses: &[SocketAddr],

@@ -98,12 +98,13 @@ impl Listen {
         self
     }
 
-    /// Drives the server by so many threads, up to 256, each with its socket at the same address and its part
-    /// of the connections: as many as there are cores, at most. To the application it is one server, with
-    /// one stream of events; [`Server::worker`] has those of one. Other systems than Linux and Android do not
-    /// divide a port, so there it has one worker, whatever this says ([`Server::workers`]). Default 1.
+    /// Drives the server by this number of threads, up to 256, each with its own socket at the same address
+    /// and its part of the connections. Use at most as many as there are cores. For the application it is one
+    /// server with one stream of events; [`Server::worker`] has the events of one worker. Systems other than
+    /// Linux and Android do not divide a port, so there the server has one worker, whatever this says
+    /// ([`Server::workers`]). Default 1.
     ///
-    /// Not together with [`inline`](Self::inline) and `on_tokio`; the events can be awaited all the same.
+    /// Not together with [`inline`](Self::inline) and `on_tokio`; the events can nevertheless be awaited.
     #[must_use]
     pub const fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
@@ -205,8 +206,9 @@ fn named(locals: &[SocketAddr], error: io::Error) -> io::Error {
 /// connections are closed with [`CloseCode::SHUTTING_DOWN`]: [`finish`](Self::finish) waits until that is
 /// sent. See [`Listen`] for a server without a thread.
 ///
-/// A world that is the same for all goes up to a frame sooner as
-/// [`ServerConfig::first_block`](ServerConfig::first_block); this is for one that each client has of its own:
+/// A world that is the same for all clients is sent up to a frame sooner as
+/// [`ServerConfig::first_block`](ServerConfig::first_block); this example is for a world of each client's
+/// own:
 ///
 /// ```no_run
 /// use haulier::{Block, CloseCode, Server, ServerConfig, ServerCredentials, ServerEvent};
@@ -242,15 +244,15 @@ impl Server {
     /// Binds the first of `local` that is available, and starts; with port 0 the system chooses one.
     ///
     /// # Errors
-    /// [`ListenError`], for example when the address is in use, which it names, or when the credentials let
-    /// nobody in.
+    /// [`ListenError`], for example when the address is in use, which it names, or when the credentials
+    /// accept no client.
     pub fn bind(local: impl ToSocketAddrs, config: ServerConfig) -> Result<Self, ListenError> {
         let locals: Vec<_> = local.to_socket_addrs()?.collect();
         Listen::bind(&*locals).map_err(|error| named(&locals, error))?.start(config)
     }
 
-    /// The next event, and of which client, without waiting. Call it in a loop until `None`, once a frame. A
-    /// closed connection can be read until the next event is requested.
+    /// The next event and the client that it is of, without waiting. Call it in a loop until `None`, once a
+    /// frame. A closed connection can be read until the next event is requested.
     ///
     /// # Errors
     /// [`NetworkError`], once all events are taken.
@@ -258,7 +260,7 @@ impl Server {
         self.team.poll(self.only)
     }
 
-    /// The next event, and of which client; waits for it up to `max`. `None` after that, after a
+    /// The next event and the client that it is of; waits for it up to `max`. `None` after that, after a
     /// [wake](Self::waker), or when the server is shut down.
     ///
     /// # Errors
@@ -267,11 +269,11 @@ impl Server {
         self.team.wait(self.only, max)
     }
 
-    /// Ends a [`wait`](Self::wait) without an event: the one under way, or else the next. For threads of the
-    /// application whose results its network loop takes up, such as one that reads a disk. Wakes before a
-    /// wait has ended count as one, and one ends one wait. It may be used from any thread, does not wait for
-    /// the network, and does not keep the server open. A task that awaits `next_event` awaits
-    /// the result beside it instead.
+    /// Ends a [`wait`](Self::wait) without an event: the current one, or else the next. For threads of the
+    /// application whose results its network loop takes up, such as one that reads a disk. Several wakes
+    /// before a wait has ended count as one, and each wake ends one wait. It may be used from any thread,
+    /// does not wait for the network, and does not keep the server open. A task that awaits `next_event`
+    /// awaits the result beside it instead.
     ///
     /// ```
     /// # fn run(server: &haulier::Server) -> Result<(), haulier::NetworkError> {
@@ -294,7 +296,7 @@ impl Server {
         self.team.waker(self.only)
     }
 
-    /// The next event, and of which client; `None` once the server is shut down. The future may be
+    /// The next event and the client that it is of; `None` once the server is shut down. The future may be
     /// dropped at any time without losing an event. It works with any executor.
     ///
     /// # Errors
@@ -348,19 +350,19 @@ impl Server {
         sent.ok_or(SendError::NotOpen)?
     }
 
-    /// Moves what is sent to a client from a source to another lane, which says what goes first.
+    /// Moves the data that a source sends to a client to another lane. The lanes set the order of sending.
     pub fn set_lane(&self, id: ConnectionId, source: Source, lane: Lane) {
         self.change(id, |connection, _| connection.set_lane(source, lane));
     }
 
     /// Closes a connection, with a reason of up to 255 bytes for the client. To refuse a client, close at
-    /// [`ServerEvent::Connecting`] with [`CloseCode::NOT_ACCEPTED`] or a code of the application: it hears
-    /// both. No effect if the connection no longer exists.
+    /// [`ServerEvent::Connecting`] with [`CloseCode::NOT_ACCEPTED`] or a code of the application: the client
+    /// receives the code and the reason. No effect if the connection no longer exists.
     pub fn close(&self, id: ConnectionId, code: CloseCode, reason: &str) {
         self.change(id, |connection, now| connection.close(now, code, reason));
     }
 
-    /// Starts to shut down: closes all connections with [`CloseCode::SHUTTING_DOWN`], but for those that the
+    /// Starts to shut down: closes all connections with [`CloseCode::SHUTTING_DOWN`], except those that the
     /// application has closed with a code and a reason of its own, and accepts no more. Keep the server
     /// running until [`is_shut_down`](Self::is_shut_down), so that the closes are sent.
     pub fn shut_down(&self) {
@@ -390,7 +392,7 @@ impl Server {
         Ok(())
     }
 
-    /// The same, awaited.
+    /// Shuts down gracefully as [`finish`](Self::finish) does; to be awaited.
     ///
     /// # Errors
     /// [`FinishError`].
@@ -488,15 +490,16 @@ impl Server {
         self.change(id, |connection, _| connection.set_urgency(urgency));
     }
 
-    /// How many workers it has: threads, each with its part of the connections.
+    /// The number of workers: threads, each with its part of the connections.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.team.handles().len()
     }
 
-    /// The same server, whose events are those of one worker only, counted from 0: for an application that
-    /// has a thread for each. All else is as with any other clone, for all connections. `None` if there are
-    /// not so many. Each event goes to one handle, so an application uses either this or one of all.
+    /// A clone of this server whose events are those of one worker only, counted from 0: for an application
+    /// that has a thread for each worker. In everything else it is like any other clone, for all connections.
+    /// `None` if no worker has this number. Each event goes to one handle only, so an application uses either
+    /// such clones or one handle for all workers.
     #[must_use]
     pub fn worker(&self, number: usize) -> Option<Self> {
         (number < self.workers()).then(|| Self { only: Some(number), ..self.clone() })
@@ -543,7 +546,7 @@ impl Server {
         handle.shared.look(|end| secrets::ticket(end.machine.worker.config(), addresses))
     }
 
-    /// The same for clients with [`ServerCredentials::other_secret`](crate::ServerCredentials::other_secret);
+    /// A ticket for clients with [`ServerCredentials::other_secret`](crate::ServerCredentials::other_secret);
     /// `None` without such a secret.
     ///
     /// # Errors

@@ -126,7 +126,7 @@ impl Working {
         }
     }
 
-    /// Has its worker take a datagram, or hands it to another.
+    /// Gives a datagram to its worker, or to another one.
     fn take(
         &mut self,
         now: Instant,
@@ -243,7 +243,7 @@ impl End for Serving {
         self.machine.poll_timeout()
     }
 
-    /// Reading the last event of a connection removes it, which the desk is told.
+    /// Reading the last event of a connection removes the connection, which is reported to the desk.
     fn poll_event(&mut self, now: Instant) -> Option<(ConnectionId, ServerEvent)> {
         let event = self.machine.worker.poll_event(now);
         self.machine.report(now);

@@ -196,8 +196,8 @@ impl<E: End> Shared<E> {
         }
     }
 
-    /// The next event of a trace for the application. None where there are sinks: what the driver has not yet
-    /// handed to them is theirs.
+    /// The next event of a trace for the application. `None` if sinks are set: the events that the driver has
+    /// not yet handed to them are theirs.
     pub(crate) fn poll_trace(&self) -> Option<(Option<ConnectionId>, Traced)> {
         let mut state = self.sinks.is_empty().then(|| self.lock())?;
         state.end.poll_trace()
@@ -213,7 +213,7 @@ impl<E: End> Shared<E> {
         self.release_and_wait(state, now, None);
     }
 
-    /// The same; also registers `waiting` for the next change.
+    /// Releases the lock as [`release`](Self::release) does, and registers `waiting` for the next change.
     pub(crate) fn release_and_wait(
         &self,
         mut state: MutexGuard<'_, State<E>>,
@@ -264,12 +264,13 @@ impl<E: End> Shared<E> {
         self.changed.notify_all();
     }
 
-    /// The application wants a wait to end. Returns whether it is the first since one did.
+    /// The application wants a wait to end. Returns whether this is the first such call since a wait was
+    /// ended.
     pub(crate) fn call(&self) -> bool {
         if self.is_called.swap(true, Ordering::AcqRel) {
             return false;
         }
-        // Who has looked before and does not sleep yet holds the lock.
+        // A thread that has looked before this call, and does not sleep yet, holds the lock.
         drop(self.lock());
         self.changed.notify_all();
         true

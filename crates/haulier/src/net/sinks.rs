@@ -1,7 +1,7 @@
 //! Where the traces of a client or server go: to sinks, in the driver's round.
 //!
 //! The invariant: a sink is called without the lock of the machines, so that the application can call them
-//! meanwhile. Without sinks nothing is taken, and `poll_trace` has it.
+//! meanwhile. Without sinks no event is taken, and `poll_trace` returns them.
 
 use std::sync::{Arc, Mutex};
 

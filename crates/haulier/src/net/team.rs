@@ -1,8 +1,8 @@
 //! The workers of a server as one: their events in turn, and the waits for all of them.
 //!
 //! Each worker has its lock, its driver and its thread, as a client has. With one worker every call here is
-//! that worker's own. The invariant: whoever waits for all is registered with each worker before it sleeps,
-//! so no event of any of them is missed.
+//! that worker's own. The invariant: a caller that waits for all is registered with each worker before it
+//! sleeps, so no event of any of them is missed.
 
 use std::cell::OnceCell;
 use std::mem;
@@ -27,7 +27,7 @@ type Next = Result<Option<(ConnectionId, ServerEvent)>, NetworkError>;
 pub(crate) struct Team {
     handles: Vec<Handle<Serving>>,
     pub(crate) common: Arc<Common>,
-    /// Whose events are looked at first next time.
+    /// The worker whose events are looked at first next time.
     turn: AtomicUsize,
     call: Arc<Call>,
 }
@@ -69,7 +69,7 @@ impl Team {
         self.handles.get(id.worker())
     }
 
-    /// Those of one worker, or of all, whoever is next first.
+    /// The handle of one worker, or those of all, beginning with the worker whose turn is next.
     fn in_turn(&self, only: Option<usize>) -> impl Iterator<Item = &Handle<Serving>> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let (first, count) = match only {

@@ -14,10 +14,10 @@ use haulier_proto::server::ConnectionId;
 
 use super::TraceSink;
 
-/// A sink for the secrets of connections. It writes those alone, each line at once: what was captured is of
-/// use also after a crash.
+/// A sink for the secrets of connections. It writes only those, each line at once, so that a capture can be
+/// read even after a crash.
 ///
-/// It has something to write only if the connections are told to hand their secrets out
+/// It has something to write only if the connections are configured to hand their secrets out
 /// ([`ConnectionConfig::trace_secrets`](crate::ConnectionConfig::trace_secrets)).
 #[derive(Debug)]
 pub struct KeyLog<W> {

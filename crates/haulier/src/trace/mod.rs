@@ -51,11 +51,11 @@ pub use spans::Spans;
 use haulier_proto::server::ConnectionId;
 
 /// Takes the events of traces: of a client, or of all connections of a server. It is called by the driver,
-/// between rounds; while it works nothing is sent or received, so what takes long belongs elsewhere.
+/// between rounds; while it works nothing is sent or received, so it must not take long.
 pub trait TraceSink: Send {
     /// An event `of` a connection of a server, or of a client. Those of one connection are in order.
     fn write(&mut self, of: Option<ConnectionId>, traced: &Traced);
 
-    /// So far there are no more events.
+    /// All events that are available now have been written.
     fn flush(&mut self) {}
 }

@@ -21,7 +21,7 @@ use haulier::{
 use crate::modes::{claims, token_key};
 use crate::support::{MAX, PROTOCOL_ID, bind, block_on, bytes, config_for, with_secret};
 
-/// Where nobody is: a documentation address.
+/// An address without a host, reserved for documentation.
 fn elsewhere(number: u8) -> SocketAddr {
     ([192, 0, 2, number], 5000).into()
 }
@@ -88,7 +88,7 @@ fn block(events: &[Event]) -> Option<&[u8]> {
     })
 }
 
-/// Takes turns of the clients, and answers those who join with this block, until it is so.
+/// Runs turns of the clients, and sends this block to each one that joins, until `is_so` is true.
 fn until(
     server: &Server,
     world: &Block,
@@ -289,8 +289,8 @@ fn a_datagram_that_the_transport_cannot_carry_is_lost_and_counted() {
     assert_eq!(small.map(drop), Err(GatewayError::TooSmall(1199)));
 }
 
-/// Whoever carries hands in what a stranger sends it, and hears that none of it was verified: a session is
-/// not kept for it.
+/// A carrier hands in the datagrams of a stranger, and learns that none of them was verified: it keeps no
+/// session for them.
 #[test]
 fn hostile_datagrams_do_not_concern_the_others() {
     let server = bind(with_secret());
@@ -335,7 +335,7 @@ fn a_peer_that_vanishes_is_followed_to_another_session_of_the_same_address() {
     let at_server = until(&server, &small, &mut [&mut client], |carried, _| {
         carried[0].block() == Some(small.data())
     });
-    // Gone: what is sent there is lost.
+    // The old peer is gone: datagrams for it are lost.
     client.peer = server.gateway().open(same).unwrap();
     client.events.clear();
     let large = Block::new(2, bytes(300_000));
@@ -406,7 +406,8 @@ fn carried_clients_count_for_their_source_as_any_others() {
     until(&server, &world, &mut [&mut other], |carried, _| carried[0].block().is_some());
 }
 
-/// The same token as for a native player: for this server, at the address that the player used.
+/// A token for a carried player is like one for a native player: for this server, at the address that the
+/// player used.
 #[test]
 fn a_token_for_this_server_is_for_its_carried_clients() {
     let credentials = ServerCredentials::default().with_token_key(token_key());

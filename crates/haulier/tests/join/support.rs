@@ -44,7 +44,7 @@ pub(crate) fn config_for(server: &Server) -> ClientConfig {
     config_at(server.local_addr())
 }
 
-/// The same, by its address.
+/// What a client with the secret asks of the server at this address. Its blocks may use all of loopback.
 pub(crate) fn config_at(server: SocketAddr) -> ClientConfig {
     let credentials = Credentials::Secret { secret: secret(), identity: None };
     let mut config = ClientConfig::new(server, PROTOCOL_ID, credentials);

@@ -50,7 +50,7 @@ impl All {
 /// Joins, has a block, and ends.
 fn join(server: &Server, client: Client) {
     let world = Block::new(1, bytes(300_000));
-    // Who closes at once may be heard before its last acks.
+    // The close of a client that closes at once may arrive before its last acks.
     let (mut has_come, mut is_acked) = (false, false);
     while !has_come || !is_acked {
         while let Some((id, event)) = server.poll().unwrap() {
@@ -127,8 +127,8 @@ fn a_key_log_is_for_its_owner_alone() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A sink of a server hears of each connection which one it is, and of its end, also of one that the
-/// application has read to the end.
+/// A sink of a server receives with each event the connection that it is of, and receives the end of each
+/// connection, also of one that the application has read to the end.
 #[test]
 fn a_sink_has_it_all_with_either_driver() {
     for is_inline in [false, true] {

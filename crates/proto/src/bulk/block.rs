@@ -61,7 +61,7 @@ pub(crate) struct SendBlock {
     unopened: u32,
     /// The lowest one of those preferred that was never opened, and the end of them.
     preferred: (u32, u32),
-    /// The program has preferred some: what it provided for another order goes too.
+    /// The program has preferred some: chunks that it provided for another order are sent too.
     was_reordered: bool,
     ready: Ready,
     /// Those from `first` to the last that is open; `None` is done, or never opened.
@@ -152,7 +152,7 @@ impl SendBlock {
         self.ready.below = self.ready.below.max(ready);
     }
 
-    /// The same of those whose values are in the page of this chunk.
+    /// Chunks whose values are in the page of this chunk may be opened.
     pub(super) fn set_page_ready(&mut self, index: u32) {
         self.ready.pages.insert(index / PAGE);
     }

@@ -1,10 +1,11 @@
 //! Choice of the next slice.
 //!
-//! First what is known to be missing, then the source slices of each chunk in order. As long as there are
-//! chunks to open what was lost goes again as it is; afterwards a repair slice goes for it, which is of use
-//! whatever is missing by then. At the end come repair slices for those that may still be lost, until enough
-//! slices are expected to arrive, with a margin for the error of that estimate. The sender then stops:
-//! whether more is needed shows only after a round trip, and slices sent before that would mostly be waste.
+//! Slices that are known to be missing come first, then the source slices of each chunk in order. While
+//! there are chunks to open, a lost source slice is sent again as it is; afterwards a repair slice replaces
+//! it, which is of use whatever is missing by then. At the end come repair slices for slices that may still
+//! be lost, until enough are expected to arrive, with a margin for the error of that estimate. The sender
+//! then stops: whether more is needed shows only after a round trip, and slices sent before that would mostly
+//! be waste.
 //!
 //! Blocks of the same priority are one sequence of chunks, in the order of sending. All that blocks of a
 //! higher priority need goes before those of a lower one, the whole margin at the full rate, because what
@@ -70,7 +71,7 @@ pub(super) struct Choice {
     from: From,
     /// No slice is missing, and this one is for further losses: it is sent at half the rate.
     pub(super) is_tail: bool,
-    /// A source slice that was lost goes again, if there is one, and no repair slice.
+    /// If a source slice was lost, it is sent again instead of a repair slice.
     is_exact: bool,
 }
 
@@ -119,7 +120,7 @@ impl Chunks {
         probed.or_else(|| classes.find_map(|place| self.search(place, path).0))
     }
 
-    /// The same, and later searches go on where this one ended.
+    /// Chooses like [`choose`](Self::choose), and later searches go on where this one ended.
     pub(super) fn choose_and_note(
         &mut self,
         is_probe: bool,
@@ -137,9 +138,9 @@ impl Chunks {
         })
     }
 
-    /// The same, where it is plain without the estimates: the class whose turn it is lacks nothing, and the
-    /// chunk at which its last search ended has source slices that were never sent. So it is of all but the
-    /// first of a chunk.
+    /// The next slice, if it is certain without the estimates: the class whose turn it is lacks nothing, and
+    /// the chunk at which its last search ended has source slices that were never sent. That is so for all
+    /// source slices of a chunk except the first.
     #[inline]
     pub(super) fn next_of_run(&self) -> Option<Choice> {
         let class = self.classes.at(0).filter(|class| class.lacking.is_empty())?;
@@ -277,8 +278,8 @@ impl Chunks {
         })
     }
 
-    /// Returns the chosen slice, whose frame has at most so many bytes, and counts it as sent. `next_number`
-    /// is that of its datagram.
+    /// Returns the chosen slice, whose frame has at most `frame_bytes` bytes, and counts it as sent.
+    /// `next_number` is the number of its datagram.
     pub(super) fn take(
         &mut self,
         (choice, frame_bytes): (Choice, usize),

@@ -1,8 +1,8 @@
-//! The blocks that are being sent and their open chunks. What is sent of them next is in
-//! [`choice`](super::choice), and whose turn it is in [`classes`](super::classes).
+//! The blocks that are being sent and their open chunks. [`choice`](super::choice) selects the next slice of
+//! them, and [`classes`](super::classes) the class that has the next turn.
 //!
-//! The invariant: the active chunks of a class are those open ones of which the receiver has not enough, in
-//! order.
+//! The invariant: the active chunks of a class are those of its open chunks of which the receiver does not
+//! have enough slices, in order.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -45,7 +45,7 @@ pub(super) struct Chunks {
     pub(super) classes: Classes,
     pub(super) cutting: Cutting,
     pub(super) credit: Credit,
-    /// The program was told that chunks are wanted, and has not asked for all of them since.
+    /// It was reported to the program that chunks are wanted, and it has not asked for all of them since.
     pub(super) is_want_reported: bool,
 }
 

@@ -1,9 +1,9 @@
 //! Classes of blocks: whose turn it is.
 //!
 //! Blocks without a weight that have one priority are a class, and go one after the other. A block with a
-//! weight is a class of its own. Of classes with something to send the highest priority goes first, always;
-//! within a priority each gets its weight's share of the bytes, by start-time fair queueing as for lanes
-//! ([`channels::lanes`](crate::channels)). The blocks without a weight have one together, 1.
+//! weight is a class of its own. The highest priority that has something to send always goes first; within a
+//! priority each class gets its weight's share of the bytes, by start-time fair queueing as for lanes
+//! ([`channels::lanes`](crate::channels)). The class of the blocks without a weight has the weight 1.
 //!
 //! The invariant: classes are in the order in which they are asked for something to send, the highest
 //! priority first, and within it the one that is least far in its virtual time.
@@ -43,7 +43,7 @@ pub(super) struct Class {
 /// The active chunks before these places are not what is searched for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Searched {
-    /// Of those that may lack slices.
+    /// The place in `lacking`; the others are places in `active`.
     pub(super) lacking: usize,
     pub(super) unsent: usize,
     pub(super) short: usize,
@@ -87,7 +87,7 @@ impl Class {
         self.searched = Searched { lacking: 0, ..searched };
     }
 
-    /// A block of it is done or given up that had so many chunks of so many bytes open.
+    /// A block of the class is done or given up. It had `open` open chunks, of `bytes` bytes together.
     pub(super) fn forget(&mut self, block: u32, open: usize, bytes: u64) {
         self.open -= open;
         self.open_bytes -= bytes;
@@ -182,8 +182,8 @@ impl Classes {
         self.0.retain(|class| class.key != key);
     }
 
-    /// So many bytes of a class were sent. Those that were asked before it had nothing to send: they have
-    /// nothing to make up for.
+    /// `bytes` bytes of a class were sent. The classes that were asked before it had nothing to send: they
+    /// have nothing to make up for.
     pub(super) fn on_sent(&mut self, key: ClassKey, bytes: usize) {
         let Some(class) = self.get_mut(key) else { return };
         let (now, cost) = (class.virtual_time, bytes as u64 * SCALE / u64::from(class.weight));

@@ -2,7 +2,7 @@
 //!
 //! A block from a source is never whole in memory: its chunks are asked for, kept from when they are
 //! provided until the receiver has verified them, and dropped. The invariant: a chunk is asked for once, and
-//! what is here of it was asked for.
+//! every chunk of such a block in memory was asked for.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
@@ -97,7 +97,7 @@ impl Content {
         }
     }
 
-    /// Chunks that were asked for, whether they are here or not, but for the `open` ones.
+    /// The number of chunks that were asked for, provided or not, without the `open` ones.
     pub(super) fn ahead(&self, open: usize) -> usize {
         match self {
             Self::Held(_) => 0,

@@ -14,12 +14,13 @@ pub(crate) struct Credit {
 }
 
 impl Credit {
-    /// So much before the first progress frame.
+    /// The credit before the first progress frame: `given` chunks and announcements.
     pub(crate) const fn new(given: u64) -> Self {
         Self { given, used: 0 }
     }
 
-    /// The receiver gives so much in all. Returns whether that is more than before.
+    /// The receiver gives credit for `given` chunks and announcements in all. Returns whether that is more
+    /// than before.
     pub(crate) const fn raise(&mut self, given: u64) -> bool {
         let is_more = given > self.given;
         if is_more {
@@ -28,12 +29,12 @@ impl Credit {
         is_more
     }
 
-    /// What was given in all.
+    /// The credit that was given in all.
     pub(crate) const fn given(&self) -> u64 {
         self.given
     }
 
-    /// What is left.
+    /// The credit that is not used.
     pub(crate) const fn left(&self) -> u64 {
         self.given - self.used
     }

@@ -58,8 +58,8 @@ pub(crate) fn head_bytes(at: ChunkAt, is_last: bool) -> usize {
     2 + varint_len(u64::from(at.block)) + varint_len(u64::from(at.index)) + size
 }
 
-/// The longest head of the slices of this chunk, with two bytes at least for block and index: then all who
-/// send a block cut it alike, up to 16,384 blocks and 4 GiB, and share its repair slices.
+/// The longest head of the slices of this chunk, with at least two bytes each for block and index: then all
+/// connections that send a block cut it alike, up to 16,384 blocks and 4 GiB, and share its repair slices.
 fn usual_head_bytes(at: ChunkAt) -> usize {
     let number = |number: u32| varint_len(u64::from(number)).max(2);
     4 + number(at.block) + number(at.index)
@@ -70,13 +70,13 @@ fn usual_head_bytes(at: ChunkAt) -> usize {
 pub struct Cut {
     chunk_bytes: u32,
     size: SliceSize,
-    /// How many slices that are: asked for with each, and a division.
+    /// The number of slices. It is stored because it is needed with each slice and costs a division.
     count: u16,
 }
 
 impl Cut {
-    /// A chunk of this many bytes in slices of this size; `None` if there is no such chunk, or it would have
-    /// more than 256 slices.
+    /// A chunk of this many bytes in slices of this size; `None` if no chunk has this many bytes, or if it
+    /// would have more than 256 slices.
     #[must_use]
     pub const fn new(chunk_bytes: usize, size: SliceSize) -> Option<Self> {
         let count = chunk_bytes.div_ceil(size.bytes());

@@ -111,8 +111,8 @@ impl CodeWord {
     }
 }
 
-/// For each position `x` the logarithm of the product of `x - e` over the missing positions `e`, but for
-/// `x` itself. The difference is an XOR, so this is a convolution over XOR: a product of Walsh-Hadamard
+/// For each position `x` the logarithm of the product of `x - e` over the missing positions `e` except `x`
+/// itself. The difference is an XOR, so this is a convolution over XOR: a product of Walsh-Hadamard
 /// transforms.
 fn log_locator(is_missing: &[bool]) -> Vec<GfElement> {
     let len = is_missing.len();

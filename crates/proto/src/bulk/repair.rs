@@ -252,7 +252,7 @@ mod tests {
         }
     }
 
-    /// A sender may send any of them. The same without SIMD.
+    /// A sender may send any repair slice, so the bytes of all of them are checked, with SIMD and without.
     #[test]
     fn the_bytes_of_repair_slices_are_fixed() {
         fn encode_with<E: Engine>(engine: E, chunk: &[u8], cut: Cut) -> Vec<u8> {

@@ -1,12 +1,12 @@
-//! The repair slices of a block that many connections send: encoded by whoever needs the first, then shared
-//! by all, also between threads.
+//! The repair slices of a block that many connections send: encoded by the first connection that needs one,
+//! then shared by all, also between threads.
 //!
-//! A world of gigabytes is not kept a second time for them. A connection holds those of the chunks that it is
-//! sending. Beside that the cache keeps those that were used last, up to a bound, so that the next player who
-//! loses a slice finds them; of all others it remembers where they are for as long as somebody holds them.
-//! The invariants: a chunk is encoded again only if nobody has its slices any more (or two begin at the same
-//! moment), and what the cache alone keeps is within the bound. Encoding is outside the lock, which is held
-//! for a few look-ups, once for each chunk that a connection repairs.
+//! A world of gigabytes is not kept a second time for them. A connection holds the repair slices of the
+//! chunks that it is sending. Beside that the cache keeps those that were used last, up to a bound, so that
+//! the next connection that loses a slice finds them. It also knows all others that a connection still holds.
+//! The invariants: a chunk is encoded again only if its slices are no longer in memory (or two threads begin
+//! at the same moment), and the cache alone keeps no more than the bound. Encoding is outside the lock, which
+//! is held for a few look-ups, once for each chunk that a connection repairs.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
@@ -16,9 +16,9 @@ use spin::mutex::SpinMutex;
 use super::cut::{Cut, SliceSize};
 use super::repair::Encoded;
 
-/// Repair slices that a block's cache keeps, in bytes, whether anybody is using them or not: those of 256
-/// chunks, so that a world of 64 MiB is encoded once. The chunks of a larger one cost 0.13 ms each, if it
-/// is long ago that somebody used their slices.
+/// Repair slices that a block's cache keeps, in bytes, whether a connection uses them or not: those of 256
+/// chunks, so that a world of 64 MiB is encoded once. A chunk of a larger world costs 0.13 ms each time its
+/// slices are needed after they were dropped from the cache.
 const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// A chunk by its place in the block, as it is cut.
@@ -40,7 +40,7 @@ struct Cache {
     uses: u64,
 }
 
-/// Slices that somebody has, if only the cache.
+/// Slices that a connection or the cache holds.
 struct Made {
     slices: Weak<Encoded>,
     /// The number of their last use, by which they are kept if they are.
@@ -87,7 +87,7 @@ impl Cache {
         self.made.get(&key)?.slices.upgrade()
     }
 
-    /// Those that somebody else has made meanwhile, or these.
+    /// The slices that another thread has made meanwhile, or else these.
     fn find_or(&mut self, key: Key, made: Arc<Encoded>) -> Arc<Encoded> {
         self.find(key).unwrap_or_else(|| {
             self.made.insert(key, Made { slices: Arc::downgrade(&made), used: 0 });

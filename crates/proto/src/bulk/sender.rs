@@ -3,9 +3,9 @@
 //! [`choice`](super::choice) selects the next slice; a [`Pacer`] says when it may go; and
 //! [`silence`](super::silence) says when all in flight is given up.
 //!
-//! Blocks come from `outgoing`, which announces them and hears how far they are. The sender connects the
+//! Blocks come from `outgoing`, which announces them and receives their progress. The sender connects the
 //! parts. It passes the fates of datagrams and the reported arrival times to the [`Controller`] of the path
-//! that they went. The caller hands in the path to send on. The invariant: a slice is returned only if it may
+//! that they took. The caller hands in the path to send on. The invariant: a slice is returned only if it may
 //! be sent now.
 
 #[cfg(test)]
@@ -144,7 +144,7 @@ impl Sender {
         next.or_else(|| self.chunks.choose(is_probe, &self.conditions(path)))
     }
 
-    /// The same, and the next search goes on where this one ended.
+    /// Chooses the next slice, and the next search goes on where this one ended.
     #[inline]
     fn choose_and_note(&mut self, path: &Controller) -> Option<Choice> {
         if !self.silence.may_send() {
@@ -163,7 +163,8 @@ impl Sender {
         Conditions { loss: path.loss(), rtt, rate, window: self.window(rtt, rate) }
     }
 
-    /// Chunks that may be open: what is on the way in some round trips, and some.
+    /// The number of chunks that may be open: [`window::MIN_CHUNKS`], and those that the path carries in
+    /// [`window::ROUND_TRIPS`] round trips, at most `max_open`.
     fn window(&self, rtt: Span, rate: Option<Rate>) -> usize {
         let rate = rate.map_or(Rate::ZERO, |rate| rate.min(self.pacer.max_rate()));
         let bytes = window::ROUND_TRIPS * (rate * (rtt + ACK_DELAY));
@@ -238,7 +239,7 @@ impl Sender {
     }
 
     /// All datagrams of an ack were passed to [`on_acked`](Self::on_acked). Datagrams of the path overtake
-    /// others that were sent so much earlier.
+    /// others that were sent up to `reordering` earlier.
     pub(crate) fn end_ack(
         &mut self,
         path: &mut Controller,

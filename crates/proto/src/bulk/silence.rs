@@ -1,5 +1,5 @@
-//! Probe timeouts of a transfer. A timeout gives up what is in flight, and a few slices probe whether the
-//! peer still answers. A transfer without progress for long fails.
+//! Probe timeouts of a transfer. A timeout gives up the datagrams in flight, and a few slices probe whether
+//! the peer still answers. A transfer without progress for long fails.
 
 use core::time::Duration;
 

@@ -14,7 +14,7 @@ use crate::chunk::MAX_CHUNK_BYTES;
 /// Values of a page, and children of a value.
 pub(crate) const PAGE_VALUES: usize = 32;
 
-/// The same, to count with indices.
+/// [`PAGE_VALUES`] as a `u32`, to count with indices.
 const PAGE: u32 = 32;
 
 /// A chaining value, or the root.
@@ -106,7 +106,7 @@ impl Tree {
         &self.root
     }
 
-    /// The page of this level that starts at `first`; empty if there is none.
+    /// The page of this level that starts at `first`; empty if the level has no such page.
     pub(crate) fn page(&self, level: u8, first: u32) -> &[Value] {
         let values = self.levels.get(usize::from(level)).map(Vec::as_slice).unwrap_or_default();
         let rest = values.get(first as usize..).unwrap_or_default();

@@ -46,7 +46,7 @@ pub(super) mod choice {
 pub(super) mod silence {
     use core::time::Duration;
 
-    /// The quarters of a round trip after which what is in flight is given up.
+    /// The quarters of a round trip after which the datagrams in flight are given up.
     pub(crate) const RTT_QUARTERS: u32 = 5;
 
     /// Added to that.

@@ -12,11 +12,11 @@ use super::chunk::OpenChunk;
 use super::chunks::{Chunks, open_bytes};
 use crate::transit::ChunkAt;
 
-/// Chunks beyond those that are open: 4 MiB, so that a disk has some to answer at once, and the next is here
-/// when the last one is sent at 1 Gbit/s and a disk that takes 30 ms.
+/// Chunks read ahead beyond those that are open: 4 MiB. So a disk has several requests at once, and the next
+/// chunk is here when the last one is sent, at 1 Gbit/s and with a disk that takes 30 ms.
 const READ_AHEAD: usize = 16;
 
-/// Of each block, when others have used that up.
+/// Chunks read ahead of each block when other blocks have used up [`READ_AHEAD`].
 const MIN_AHEAD: usize = 2;
 
 impl Chunks {
@@ -36,7 +36,8 @@ impl Chunks {
         self.classes.iter().find_map(|class| blocks(class.key).find_map(wanted))
     }
 
-    /// The same; it counts as asked for. When there is none, the program is told of the next one.
+    /// The next chunk to ask of a source; it counts as asked for. After `None` the next wanted chunk is
+    /// reported to the program.
     pub(super) fn want(&mut self) -> Option<ChunkAt> {
         let wanted = self.next_wanted();
         match wanted {
@@ -46,7 +47,7 @@ impl Chunks {
         wanted
     }
 
-    /// Whether the program has to be told that chunks are wanted.
+    /// Whether it has to be reported to the program that chunks are wanted.
     pub(super) fn has_unreported_want(&self) -> bool {
         !self.is_want_reported && self.next_wanted().is_some()
     }

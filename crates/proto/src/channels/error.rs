@@ -31,6 +31,6 @@ pub(crate) enum MessageViolation {
     BeyondLimit,
     /// Parts of a message that contradict each other.
     Contradiction,
-    /// A limit that allows more than what was sent, and the initial value: the peer cannot have read so much.
+    /// A limit above the amount sent plus the initial limit: the peer cannot have read more than was sent.
     BadLimit,
 }

@@ -80,19 +80,19 @@ impl Held {
 pub(super) struct Inbox {
     /// Messages in parts, or that wait for earlier ones, in the order of their numbers.
     held: VecDeque<Held>,
-    /// Bytes on the heap of what is held.
+    /// Bytes on the heap of the held messages' contents.
     content_bytes: usize,
     /// The numbers of messages that were handed out.
     delivered: Numbers,
-    /// All ordered messages with lower numbers are delivered, and which of them are ordered is known.
+    /// All messages with lower numbers are known as ordered or not, and the ordered ones are delivered.
     next_ordered: u64,
-    /// The lengths of all messages of which something arrived.
+    /// The sum of the lengths of all messages of which a part arrived.
     arrived_bytes: u64,
-    /// What the application has read.
+    /// The amount that the application has read.
     read: Amount,
     /// The highest limit sent.
     limit: Amount,
-    /// How many limits were sent; wraps.
+    /// The number of limits sent; wraps.
     limits_sent: u16,
     is_limit_lost: bool,
 }
@@ -234,8 +234,8 @@ impl Inbox {
         self.read = self.read.plus(Amount { messages: 1, bytes: bytes as u64 });
     }
 
-    /// The limit that is due: half of a window was read since the last one (H-4.4b), or what is left of it
-    /// would not carry the largest message, or it was lost.
+    /// The limit to send, if one is due: half of a window was read since the last limit (H-4.4b), or the rest
+    /// of the window is shorter than the largest message, or the last limit was lost.
     pub(super) fn limit_due(&self, channel_bytes: u64) -> Option<(u64, u64)> {
         let highest = self.read.plus(Amount::initial(channel_bytes));
         let left_messages = self.limit.messages.saturating_sub(self.read.messages);
@@ -246,7 +246,7 @@ impl Inbox {
         (is_step || self.is_limit_lost).then_some((highest.messages, highest.bytes))
     }
 
-    /// The limit that was due is sent. Returns which one it is.
+    /// The limit that was due is sent. Returns its serial number.
     pub(super) fn on_limit_sent(&mut self, channel_bytes: u64) -> u16 {
         self.limit = self.read.plus(Amount::initial(channel_bytes));
         self.is_limit_lost = false;

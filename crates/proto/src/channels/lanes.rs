@@ -1,15 +1,15 @@
-//! Lanes: in which order goes what an application sends.
+//! Lanes: the order in which an application's data is sent.
 //!
-//! What is sent comes from sources: the packets, each channel, the blocks. Each source has a [`Lane`], a
-//! priority and a weight. Of the sources that have something ready the highest priority goes first, always;
-//! within one priority each gets its weight's share of the bytes.
+//! The data comes from sources: the packets, each channel, the blocks. Each source has a [`Lane`], a priority
+//! and a weight. Of the sources that have data ready, the one with the highest priority always goes first;
+//! within one priority each source gets its weight's share of the bytes.
 //!
 //! The share is kept by start-time fair queueing: each source has a virtual time, which advances by bytes
-//! divided by weight when it sends, and the one that is least far goes next. In contrast to deficit round
-//! robin there is no quantum to choose, a source is never more than one item away from its share, and what
-//! an item weighs may be known only after it was sent, which suits messages that are cut to the room there
-//! is. A source that had nothing ready for a while starts where the others are: it has nothing to make up
-//! for, and cannot be starved.
+//! divided by weight when it sends, and the source with the lowest virtual time goes next. In contrast to
+//! deficit round robin there is no quantum to choose, a source is never more than one item away from its
+//! share, and an item's size may be known only after it was sent, which suits messages that are cut to the
+//! room in a datagram. A source that had nothing ready for a while starts at the virtual time of the others:
+//! it has nothing to make up for, and cannot be starved.
 //!
 //! The invariant: between two sources of one priority that always have something ready, bytes by weight
 //! differ by at most one item of each.
@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 /// in 2^16.
 const SCALE: u64 = 1 << 16;
 
-/// Where a source stands among the others.
+/// A source's priority and weight among the others.
 ///
 /// # Examples
 /// ```
@@ -37,7 +37,7 @@ pub struct Lane {
     weight: u16,
 }
 
-/// A lane that cannot work. The message says what does.
+/// A lane that cannot work. The message says which lanes do.
 ///
 /// # Examples
 /// ```
@@ -160,10 +160,10 @@ impl Lanes {
         self.place(source).map_or_else(|_| source.default_lane(), |at| self.entries[at].lane)
     }
 
-    /// Who goes next into a datagram that has `room` bytes left. `ready` has each source that has something
-    /// to send, all of them and each once, with the smallest room that its next item takes; in the order of
-    /// [`Source`] they cost the least. One that does not fit is passed by, and keeps its place. Channels that
-    /// share the rate with blocks do not take part unless it `is_gate_open` for them. `None` if nothing fits.
+    /// The source that goes next into a datagram with `room` bytes left. `ready` has each source that has
+    /// data to send exactly once, with the smallest room that its next item takes; the order of [`Source`]
+    /// costs the least time. A source whose item does not fit is skipped, and keeps its place. Channels that
+    /// share the rate with blocks take part only if `is_gate_open`. `None` if nothing fits.
     pub(crate) fn next_if(
         &mut self,
         room: usize,
@@ -197,7 +197,7 @@ impl Lanes {
         best.map(|best| best.source)
     }
 
-    /// The same with an open gate.
+    /// The source that goes next with an open gate, as in [`next_if`](Self::next_if).
     #[cfg(test)]
     pub(crate) fn next(
         &mut self,
@@ -222,8 +222,8 @@ impl Lanes {
         }
     }
 
-    /// Whether this is a channel that shares the rate with blocks: one of a higher priority would take all of
-    /// it anyway, and does not wait for it.
+    /// Whether this is a channel that shares the rate with blocks: a channel of a higher priority would take
+    /// all of the rate anyway, and does not wait for it.
     pub(crate) fn is_shared(&self, source: Source) -> bool {
         matches!(source, Source::Channel(_))
             && self.lane(source).priority <= self.lane(Source::Blocks).priority
@@ -379,8 +379,8 @@ mod tests {
             }
         }
 
-        /// Whatever comes and goes: nothing goes while something of a higher priority is ready and fits, and
-        /// in one priority nobody waits for longer than it takes to serve the others by weight.
+        /// Whatever comes and goes: no source is served while one of a higher priority is ready and fits,
+        /// and in one priority no source waits for longer than it takes to serve the others by weight.
         #[test]
         fn priorities_are_strict_and_nothing_starves(
             lanes_of in prop::collection::vec((0..3u8, 1..5u16), 2..7),

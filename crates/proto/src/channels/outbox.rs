@@ -247,10 +247,10 @@ impl Outbox {
         }
     }
 
-    /// The peer allows this much. Less than before arrived late, and is ignored.
+    /// The peer allows messages up to `limit`. A lower limit than before arrived late, and is ignored.
     ///
     /// # Errors
-    /// [`MessageViolation::BadLimit`] if the peer cannot have read so much.
+    /// [`MessageViolation::BadLimit`] if the limit implies that the peer has read more than was sent.
     pub(super) fn on_limit(
         &mut self,
         limit: Amount,

@@ -32,22 +32,22 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// How long the client continues after a refusal that cannot be verified (H-3.6b).
 const HINT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Retries that a client follows. Cookies expire, so more than one can be honest; a loop is not.
+/// Retries that a client follows at most. Cookies expire, so more than one can be honest; a loop is not.
 const MAX_RETRIES: u8 = 4;
 
 /// The maximum of copies sent at once (3.5).
 const MAX_COPIES: u8 = 10;
 
-/// How many times the server's interval a client in line waits for its next answer, at least.
+/// The minimum time that a client in line waits for its next answer, in multiples of the server's interval.
 const INTERVALS_TO_GIVE_UP: u32 = 3;
 
 /// A client that was called does not follow another call before this.
 const MIN_CALL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Clients that are told the same time come back this much apart: a fifth before and after it.
+/// Clients that have the same time for their next question spread over a fifth of it before and after.
 const SPREAD: f64 = 0.2;
 
-/// What the server says of the line.
+/// The server's last report about the line.
 #[derive(Debug)]
 struct Waiting {
     since: Instant,

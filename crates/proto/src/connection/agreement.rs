@@ -17,7 +17,7 @@ use crate::{DatagramBuffer, DropReason, Instant};
 /// The least room for a slice with its frame: 1024 bytes, so that a chunk has no more than 256, and 12.
 const SMALLEST_SLICE_ROOM: usize = 1036;
 
-/// Who the two ends are.
+/// The roles and ids of the two ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     /// Of this end.
@@ -85,7 +85,7 @@ impl Agreement {
         self.welcome_message = Vec::new();
     }
 
-    /// The server has told the token of its resets.
+    /// The server has sent the token of its resets.
     pub(super) fn set_peer_reset_token(&mut self, token: &[u8; 16]) {
         // Copied where it stays.
         let ours = self.peer_reset_token.insert(Box::default());

@@ -42,11 +42,11 @@ pub(crate) struct Flight {
     pub(crate) link_bps: u64,
 }
 
-/// What is left of the blocks that are sent.
+/// The rest of the blocks that are being sent, and the rate of the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left {
     pub(crate) bytes: u64,
-    /// What the path to the peer has, if that is known.
+    /// The rate of the path to the peer in bits per second, if it is known.
     pub(crate) link_bps: Option<u64>,
 }
 
@@ -72,13 +72,13 @@ impl Connection {
     }
 
     /// The map of the block being sent: which of its chunks are done, and the slices of the first
-    /// `max_chunks` of those on the way. For people who look: it costs a copy of that size.
+    /// `max_chunks` chunks on the way. It is for display to people: it costs a copy of that size.
     #[must_use]
     pub fn sending_map(&self, max_chunks: usize) -> Option<BlockMap> {
         self.outbound.blocks().map(max_chunks)
     }
 
-    /// The same of the first block being received.
+    /// The map of the first block being received, like [`sending_map`](Self::sending_map).
     #[must_use]
     pub fn receiving_map(&self, max_chunks: usize) -> Option<BlockMap> {
         self.inbound.blocks()?.map(max_chunks)
@@ -111,7 +111,7 @@ impl Connection {
         self.send_block_with(now, block, BlockOptions::default())
     }
 
-    /// The same, beside other blocks: the one with the highest priority goes first.
+    /// Sends a block with these options beside other blocks: the one with the highest priority goes first.
     ///
     /// # Errors
     /// As [`send_block`](Self::send_block).
@@ -142,20 +142,20 @@ impl Connection {
         })
     }
 
-    /// Gives a block up. The peer is told the `code`, the application's own. Returns whether it was on its
-    /// way; there is no event.
+    /// Gives a block up and sends the peer the `code`, the application's own. Returns whether the block was
+    /// on its way; there is no event.
     pub fn cancel_block(&mut self, now: Instant, handle: BlockHandle, code: u32) -> bool {
         self.outbound.blocks_mut().cancel(now, handle.0, code)
     }
 
-    /// Does not want the rest of a block that the peer announced. The peer is told the `code`, the
-    /// application's own. Returns whether it was being received.
+    /// Declines the rest of a block that the peer announced, and sends the peer the `code`, the application's
+    /// own. Returns whether the block was being received.
     pub fn decline_block(&mut self, now: Instant, block: BlockNumber, code: u32) -> bool {
         self.inbound.blocks_mut().is_some_and(|blocks| blocks.decline(now, block.0, code))
     }
 
-    /// The application has the block with this BLAKE3 already: the peer is told, and sends nothing of it but
-    /// the announcement. At most 64 are remembered; returns whether this one is.
+    /// The application has the block with this BLAKE3 already: that is reported to the peer, which then sends
+    /// only the announcement of the block. At most 64 are remembered; returns whether this one is.
     pub fn have_block(&mut self, digest: [u8; 32]) -> bool {
         self.blocks_in(self.life.now()).have(digest, Here::Whole, false)
     }
@@ -215,7 +215,7 @@ impl Connection {
         }
     }
 
-    /// If blocks could be sent as soon as the server's uplink is open: what is left of them.
+    /// The rest of the blocks, if they wait only for the server's uplink to open.
     pub(crate) fn awaits_uplink(&self) -> Option<Left> {
         let blocks = self.outbound.blocks();
         let awaits = blocks.transfer.sender().is_some_and(Sender::awaits_uplink);
@@ -223,7 +223,8 @@ impl Connection {
         awaits.then(|| Left { bytes: blocks.bytes_left(), link_bps: link_bps() })
     }
 
-    /// What it lost was lost by many together, and says nothing of its own link: it is measured anew.
+    /// Many connections lost datagrams together, which says nothing of this connection's own link: the link
+    /// is measured anew.
     pub(crate) fn excuse_losses(&mut self) {
         let (now, next) = (self.life.now(), self.recovery.next_number());
         self.outbound.transfer_mut().measure_anew(now, &mut self.path.blocks, next);

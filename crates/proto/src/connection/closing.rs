@@ -2,8 +2,8 @@
 //! times; by the peer's close, which it answers once; or silently (STANDARD-1, 5.3).
 //!
 //! A server also leaves [`LastWords`]: one more sealed close, with which it answers a client that has not
-//! heard that its connection has ended. The invariant: no close is sent because of an answer to a close, so
-//! that two ends that close never keep a loop going.
+//! received a close. The invariant: no close is sent because of an answer to a close, so two ends that close
+//! never keep a loop going.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,8 +16,8 @@ use crate::wire::frames::Frame;
 use crate::wire::request::REQUEST_BYTES;
 use crate::{DatagramBuffer, FourTuple, Instant};
 
-/// How often a close frame is sent if it is not answered (H-5.3): where 30 % are lost, one peer of 1400 hears
-/// none of them.
+/// How often a close frame is sent if it is not answered (H-5.3): where 30 % are lost, one peer of 1400
+/// receives none of them.
 pub(super) const MAX_CLOSES: u8 = 6;
 
 /// The minimum time for which the id of an ended connection stays known (RFC 9000, 10.2), in probe timeouts.
@@ -84,7 +84,7 @@ pub(crate) struct LastWords {
     pub(crate) address: FourTuple,
     /// Bytes that may be sent there without receiving any more.
     pub(crate) credit: usize,
-    /// How long a client can be there that has not heard of the end.
+    /// How long a client that has not received a close may still keep its connection.
     pub(crate) lasts: Duration,
 }
 
@@ -97,8 +97,8 @@ impl Connection {
         }
     }
 
-    /// Closes because the peer broke a rule. What it reported of its path is not passed on to the next
-    /// client at its address: it may have lied.
+    /// Closes because the peer broke a rule. Its reports of the path are not used for the next client at its
+    /// address: they may be false.
     pub(super) fn close_on_violation(&mut self, now: Instant, code: CloseCode, reason: &str) {
         self.path.blocks.forget();
         self.close(now, code, reason);
@@ -109,7 +109,7 @@ impl Connection {
         self.life.end(trigger, reason);
     }
 
-    /// Ends it without sending anything. A client that still sends is told `code`.
+    /// Ends it without sending anything. A client that still sends is answered with a close with `code`.
     pub(crate) fn end_silently(&mut self, now: Instant, reason: CloseReason, code: CloseCode) {
         self.life.end_silently(now, reason, code);
     }
@@ -171,7 +171,7 @@ impl Connection {
         let closing = self.life.take_closing();
         let close = closing.as_ref().and_then(|closing| self.sealed_close(now, closing));
         let lasts = match closing {
-            // After that a client that hears nothing has ended on its own.
+            // After that a client that receives nothing has ended on its own.
             Some(closing) if !closing.peer_closed => self.liveness.max_silence(),
             _ => COPIES_OF_CLOSE,
         };

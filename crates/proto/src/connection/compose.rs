@@ -2,8 +2,8 @@
 //!
 //! Control frames first; then what the receiver of blocks says; then the application's data, in the order of
 //! its lanes: packets, messages, slices. A slice goes to the end of its datagram, so an ack that is due comes
-//! before it; one that is not due rides along where there is room. Of each [`Part`] this file says side by
-//! side when it has something to send by itself ([`due_at`](Connection::due_at)) and who puts it into a
+//! before it; one that is not due rides along where there is room. For each [`Part`] this file says side by
+//! side when it has something to send by itself ([`due_at`](Connection::due_at)) and how it is put into a
 //! datagram ([`put`](Composer::put)): a connection wakes up for exactly what it will then send. A new frame
 //! appears in `Part`, in [`ORDER`] and in these two. Path challenges, probes of the path's size and the close
 //! have datagrams of their own (`path`, `transmit`, `closing`).
@@ -207,10 +207,10 @@ impl Connection {
     }
 
     /// Whether slices may be sent: there is room for one within the amplification limit, and the peer is
-    /// not silent (H-4.5b). Otherwise an attacker who joins with somebody else's address, or a client
-    /// that is gone, would receive the full rate until the block fails. Pings continue, and so do a few
-    /// slices after each probe timeout; slices resume with the first answer. And a slice waits while the
-    /// ledger has no room for it: one more record, and the oldest datagram would count as lost.
+    /// not silent (H-4.5b). Otherwise the full rate would be sent until the block fails, to a client that is
+    /// gone, or to the victim whose address an attacker joined with. Pings continue, and so do a few slices
+    /// after each probe timeout; slices resume with the first answer. And a slice waits while the ledger has
+    /// no room for it: with one more record the oldest datagram would count as lost.
     pub(super) fn may_send_slices(&self) -> bool {
         // Larger slices wait while only small datagrams go: pings find out whether the path still takes
         // them.
@@ -219,7 +219,7 @@ impl Connection {
         fit && self.may_send_more_slices()
     }
 
-    /// The same, where a slice has just been sent that was as large: no ack has become overdue since.
+    /// Whether slices may be sent after a slice as large has just been sent: no ack has become overdue since.
     pub(super) fn may_send_more_slices(&self) -> bool {
         let (now, timing) = (self.life.now(), &self.path.timing);
         let is_heard = || !self.liveness.is_peer_silent(now, timing.probe_timeout());

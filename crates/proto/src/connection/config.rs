@@ -153,8 +153,8 @@ pub enum ConfigError {
     /// `handshake_timeout` is 0: no handshake could succeed.
     #[error("`handshake_timeout` must not be 0")]
     NoHandshakeTimeout,
-    /// `reset_secret` is the secret of tickets, a token key or the identity too: who has that could end
-    /// connections.
+    /// `reset_secret` is also the secret of tickets, a token key or the identity: a client or another server
+    /// that has one of these could end connections.
     #[error("`reset_secret` must be a key of its own, that no client and no other server has")]
     SharedResetSecret,
     /// `max_datagram_bytes` is less than every datagram may have, or more than UDP carries.

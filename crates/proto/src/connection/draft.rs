@@ -1,7 +1,7 @@
-//! A datagram that is being composed: its frames, and what has to be known of it when it goes.
+//! A datagram that is being composed: its frames, and what has to be known of it when it is sent.
 //!
-//! The invariant: what is noted here, and in the [`Recovery`] as items of the datagram, is of what was
-//! appended, frame by frame.
+//! The invariant: the notes here, and the items of the datagram in the [`Recovery`], are of the frames that
+//! were appended, one by one.
 
 use alloc::vec::Vec;
 
@@ -42,7 +42,7 @@ pub(super) struct Written {
     pub(super) slice: Option<(ChunkAt, Symbol)>,
     /// Bytes of the slice that are still in the block: they are encrypted from there.
     elsewhere_bytes: usize,
-    /// How many frames it has.
+    /// The number of frames in it.
     frames: u32,
     /// It has what a receiver of blocks says without being asked for an ack.
     pub(super) has_report: bool,
@@ -58,7 +58,7 @@ impl Written {
         self.slice.is_some() && self.frames == 1
     }
 
-    /// Whether it is an ack and what goes with one, and asks for none.
+    /// Whether it has only an ack and frames that go with an ack, and asks for no ack.
     pub(super) const fn is_ack_alone(&self) -> bool {
         !self.has_content && !self.is_asking
     }
@@ -70,7 +70,7 @@ impl Written {
 }
 
 impl<'a, 'b> Draft<'a, 'b> {
-    /// One whose frames come after what is in `out`.
+    /// A draft whose frames come after the bytes in `out`.
     pub(super) fn new(
         out: &'a mut DatagramBuffer<'b>,
         recovery: &'a mut Recovery,
@@ -79,7 +79,7 @@ impl<'a, 'b> Draft<'a, 'b> {
         Self { out, recovery, room, written: Written::default() }
     }
 
-    /// What it has so far.
+    /// A summary of the frames that it has.
     pub(super) const fn written(&self) -> &Written {
         &self.written
     }

@@ -1,5 +1,5 @@
-//! Marking what is sent as ECN-capable, and whether the path and the peer do it justice (STANDARD-1, 4.1; RFC
-//! 9000, 13.4.2 and A.4).
+//! Marks datagrams as ECN-capable, and checks whether the path keeps the marks and the peer counts them
+//! (STANDARD-1, 4.1; RFC 9000, 13.4.2 and A.4).
 //!
 //! Routers on the way clear the field, drop what has it, or mark everything. The invariant: more than a test
 //! flight is marked only while the peer's counts agree with what it acknowledges.
@@ -21,13 +21,13 @@ const ALL_MARKED_FOR: Duration = Duration::from_secs(1);
 /// What is known of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// So many were marked, of which so many were lost.
+    /// `sent` datagrams were marked, of which `lost` were lost.
     Testing {
         sent: u8,
         lost: u8,
     },
     Capable,
-    /// It is not ECN-capable, or somebody lies.
+    /// It is not ECN-capable, or the marks or counts are false.
     Failed,
 }
 
@@ -85,8 +85,8 @@ impl EcnMarking {
         }
     }
 
-    /// A marked datagram was lost that went this way. If all of the test flight are, the path drops what is
-    /// marked.
+    /// A marked datagram of this path was lost. If the whole test flight is lost, the path drops marked
+    /// datagrams.
     pub(super) const fn on_lost(&mut self) {
         if let State::Testing { sent, lost } = &mut self.state {
             *lost = lost.saturating_add(1);
@@ -96,8 +96,8 @@ impl EcnMarking {
         }
     }
 
-    /// An ack arrived. Returns whether a router has marked more: there is congestion. Marks of a path that
-    /// has let none through without one say nothing yet: perhaps it marks everything.
+    /// An ack arrived. Returns whether a router has marked more datagrams: there is congestion. As long as no
+    /// datagram has arrived without such a mark, the marks show nothing: perhaps the path marks everything.
     pub(super) fn on_ack(&mut self, now: Instant, rtt: Duration, acked: AckedMarks) -> bool {
         let AckedMarks { counts, acked, is_newest } = acked;
         let Some(new) = counts else {
@@ -155,7 +155,7 @@ impl EcnMarking {
 mod tests {
     use super::*;
 
-    /// One that has marked so many.
+    /// A marking that has marked `count` datagrams.
     fn marked(count: u8) -> EcnMarking {
         let mut marking = EcnMarking::new(true);
         for _ in 0..count {

@@ -76,21 +76,21 @@ pub struct BlockOptions {
 }
 
 impl BlockOptions {
-    /// The same with this priority.
+    /// Returns these options with this priority.
     #[must_use]
     pub const fn with_priority(mut self, priority: u8) -> Self {
         self.priority = priority;
         self
     }
 
-    /// The same with this weight.
+    /// Returns these options with this weight.
     #[must_use]
     pub const fn with_weight(mut self, weight: u16) -> Self {
         self.weight = weight;
         self
     }
 
-    /// The same with this urgency.
+    /// Returns these options with this urgency.
     #[must_use]
     pub const fn with_urgency(mut self, urgency: Urgency) -> Self {
         self.urgency = Some(urgency);
@@ -194,8 +194,8 @@ pub enum Event {
         offset: u64,
         /// Its bytes: 256 KiB, or less at the end of the block.
         data: Bytes,
-        /// Its value in the tree of the block, with which it was compared: who keeps it need not hash the
-        /// bytes again.
+        /// Its value in the tree of the block, with which it was compared: a program that keeps the value
+        /// need not hash the bytes again.
         value: ChunkValue,
     },
     /// All chunks of a block were handed out, or were here before.
@@ -375,11 +375,11 @@ pub enum CloseReason {
     /// Nothing was received for the idle timeout.
     #[error("the peer fell silent")]
     TimedOut,
-    /// The handshake timed out: a firewall, or a wrong address. A server that has another secret says so
+    /// The handshake timed out: a firewall, or a wrong address. A server that has another secret reports that
     /// ([`Refused`](Self::Refused)).
     #[error("no answer from the server")]
     NoAnswer,
-    /// The host of the server says that nobody listens there.
+    /// The host of the server reports that no program listens there.
     #[error("nobody listens at the address of the server")]
     Unreachable,
     /// The server refused the request.

@@ -1,8 +1,8 @@
-//! The life of a connection: its state, the close that it sends, and what the application hears of it.
+//! The life of a connection: its state, the close that it sends, and the events for the application.
 //!
-//! The invariants: a close is kept exactly while the state is `Closing`, and until the words of the end are
-//! taken; and that the connection has ended is heard once, and last, since what arrived before was
-//! acknowledged.
+//! The invariants: a close is kept exactly while the state is `Closing`, and until it is taken at the end.
+//! The end of the connection is reported to the application once, and last, since the data that arrived
+//! before was acknowledged.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -25,7 +25,7 @@ pub(super) struct Life {
     events: VecDeque<Event>,
     /// The latest time that the driver passed in.
     now: Instant,
-    /// Only if it is told to write one.
+    /// Only if the configuration asks for a trace.
     trace: Option<Box<Trace>>,
 }
 
@@ -107,16 +107,16 @@ impl Life {
         }
     }
 
-    /// Ends it without sending anything. A client that still sends is told `code`.
+    /// Ends it without sending anything. A client that still sends is answered with a close with `code`.
     pub(super) fn end_silently(&mut self, now: Instant, reason: CloseReason, code: CloseCode) {
         let silent = Closing::new(now, code, String::new(), 0);
         self.closing.get_or_insert_with(|| Box::new(silent));
         self.end(ConnectionTrigger::Silence, reason);
     }
 
-    /// A copy of the request arrived: if this end closes, the client has not heard it. It is told at once,
-    /// with one of the copies that are left. (Data says nothing: what was in flight arrives for a round
-    /// trip, and the next copy is due not much later.)
+    /// A copy of the request arrived: if this end closes, the client has not received the close. The next of
+    /// the remaining copies is sent at once. (Data shows nothing: datagrams that were in flight arrive for a
+    /// round trip, and the next copy is due not much later.)
     pub(super) fn hasten_close(&mut self, now: Instant) {
         self.closing.iter_mut().for_each(|closing| closing.hasten(now));
     }
@@ -137,7 +137,7 @@ impl Life {
         self.transition(ConnectionTrigger::CloseSent);
     }
 
-    /// It has ended: what is said to a client that asks.
+    /// It has ended: returns the close with which a client that asks is answered.
     pub(super) fn take_closing(&mut self) -> Option<Box<Closing>> {
         self.closing.take()
     }
@@ -159,19 +159,19 @@ impl Life {
         self.events.push_back(Event::Closed(reason));
     }
 
-    /// The application is to hear of these.
+    /// Queues these events for the application.
     pub(super) fn tell(&mut self, events: impl IntoIterator<Item = Event>) {
         self.events.extend(events);
     }
 
-    /// The application is to hear of this, unless it is to anyway.
+    /// Queues this event for the application, unless an equal one is queued already.
     pub(super) fn tell_once(&mut self, event: Event) {
         if !self.events.contains(&event) {
             self.events.push_back(event);
         }
     }
 
-    /// What is heard before what has arrived.
+    /// The next event that is reported before the data that has arrived.
     pub(super) fn poll_event(&mut self) -> Option<Event> {
         if core::mem::take(&mut self.is_connected_unread) {
             return Some(Event::Connected);
@@ -182,7 +182,7 @@ impl Life {
         }
     }
 
-    /// What is heard after all else: the end.
+    /// The event that is reported after all others: the end.
     pub(super) fn poll_end(&mut self) -> Option<Event> {
         let end = self.events.pop_front();
         if self.events.is_empty() && self.events.capacity() > 4 {

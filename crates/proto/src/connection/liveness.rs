@@ -16,7 +16,7 @@ const BLOCK_SILENCE: Duration = Duration::from_millis(500);
 /// How often an end that only receives measures the round trip: often enough for its timeouts.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// After so long without a datagram of the peer a connection is at rest: a game sends many in that time.
+/// A connection without a datagram of the peer for this time is at rest: a game sends many in that time.
 const REST: Duration = Duration::from_secs(1);
 
 /// The peer counts as silent after this time, or after three probe timeouts if that is longer.
@@ -73,7 +73,7 @@ impl Liveness {
         self.unanswered_since = None;
     }
 
-    /// An ack-eliciting datagram was sent; with it, so many are in flight.
+    /// An ack-eliciting datagram was sent; `in_flight` datagrams are in flight, including it.
     pub(super) const fn on_ack_eliciting_sent(&mut self, now: Instant, in_flight: u32) {
         self.last_ack_eliciting = now;
         // If nothing else is in flight, the peer owes no older answer.
@@ -100,7 +100,7 @@ impl Liveness {
         }
     }
 
-    /// The longest time for which a peer can be there that has heard nothing.
+    /// The longest time for which a peer that receives nothing keeps its connection.
     pub(super) fn max_silence(&self) -> Duration {
         self.idle_timeout.max(self.handshake_timeout)
     }

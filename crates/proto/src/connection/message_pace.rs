@@ -1,4 +1,4 @@
-//! How fast messages go: a window of what is in flight, and a pace (RFC 9002, 7).
+//! How fast messages are sent: a window of bytes in flight, and a pace (RFC 9002, 7).
 //!
 //! A block measures the link, and each of its slices waits for its time. Messages are sent without any
 //! measurement: at first ten datagrams of them, then as many more as were acknowledged, and half as many
@@ -37,7 +37,7 @@ pub(super) struct KnownPath {
     pub(super) rate_bps: Option<u64>,
 }
 
-/// A window that was reduced: what it was, and the losses that did it, of datagrams from this number on.
+/// A window that was reduced: its size before, and the losses that reduced it, of datagrams from `from` on.
 #[derive(Clone, Copy, Debug)]
 struct Reduced {
     window: u64,
@@ -53,7 +53,7 @@ struct Reduced {
 pub(super) struct MessagePace {
     window: u64,
     in_flight: u64,
-    /// Of these, what was in flight when the window was used up: its acks let the window grow.
+    /// The part of `in_flight` that was in flight when the window was used up: its acks let the window grow.
     counted: u64,
     /// A window that was reduced grows by a datagram in a round trip from here on.
     threshold: u64,
@@ -125,8 +125,8 @@ impl MessagePace {
         }
     }
 
-    /// A part has arrived that counted as lost, with the datagram of this number. If that is so of all for
-    /// which the window was reduced, it is what it was (as in Linux; RFC 9002 leaves it open).
+    /// A part has arrived that counted as lost, with the datagram of this number. If all parts for which the
+    /// window was reduced have arrived, the window gets its old size (as in Linux; RFC 9002 leaves it open).
     pub(super) fn on_spurious(&mut self, number: u64) {
         let is_it = |it: &&mut Reduced| number >= it.from && number < self.reduced_at;
         let Some(reduced) = self.reduced.as_mut().filter(is_it) else { return };
@@ -224,7 +224,8 @@ mod tests {
         assert_eq!((pace.window, pace.in_flight), (MIN_BYTES, 0));
     }
 
-    /// What counts as lost may be late: if all of it was, the window is what it was, and grows as before.
+    /// Parts that count as lost may be late: if all of them were, the window gets its old size, and grows as
+    /// before.
     #[test]
     fn a_window_that_was_halved_for_nothing_is_what_it_was() {
         let after = |late: u64, is_marked: bool| {

@@ -18,8 +18,8 @@
 //! | `outbound` | blocks, `packets` and messages to be sent, and which goes first |
 //! | `signals` | pings, probes, answers to challenges, the token of resets |
 //!
-//! `receive` and `transmit` connect them, one for each direction, with `compose` for what is in a datagram
-//! and when, and `verdicts` for who hears what became of it.
+//! `receive` and `transmit` connect them, one for each direction. `compose` decides what is in a datagram and
+//! when, and `verdicts` reports the fate of a datagram to the parts.
 
 mod agreement;
 mod bits;
@@ -120,7 +120,7 @@ pub(crate) struct Parameters {
     pub(crate) address_proof: AddressProof,
     /// A server's, for its responses; empty at a client.
     pub(crate) welcome_message: Vec<u8>,
-    /// A server's, to be told to the client.
+    /// A server's token, to be sent to the client.
     pub(crate) reset_token: Option<ResetToken>,
     pub(crate) trace: Option<Box<Trace>>,
 }
@@ -196,7 +196,7 @@ impl Connection {
         self.agreement.ends().has_other_secret
     }
 
-    /// The token of a reset that ends it, once the server has told it.
+    /// The token of a reset that ends it, once the server has sent the token.
     pub(crate) fn peer_reset_token(&self) -> Option<&[u8; 16]> {
         self.agreement.peer_reset_token()
     }
@@ -220,12 +220,13 @@ impl Connection {
         self.path.address().remote
     }
 
-    /// The same, with our own address and what carries its datagrams.
+    /// The peer's address and our own, with the transport that carries the datagrams.
     pub(crate) const fn path(&self) -> FourTuple {
         self.path.address()
     }
 
-    /// Moves what the application sends to another lane: it says what goes first.
+    /// Moves the packets, the blocks, or the messages of a channel to another lane. The lane decides which
+    /// data is sent first.
     pub fn set_lane(&mut self, source: Source, lane: Lane) {
         self.outbound.set_lane(source, lane);
     }

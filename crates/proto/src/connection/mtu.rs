@@ -34,7 +34,7 @@ const SEARCH_AGAIN: Duration = Duration::from_secs(60);
 /// Where the search for a larger size is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Search {
-    /// A probe of this size is due; so many before it were lost.
+    /// A probe of this size is due; `lost` probes of this size were lost.
     Due {
         at: Instant,
         size: u16,
@@ -77,7 +77,7 @@ pub(super) struct Mtu {
     max: u16,
     usable: u16,
     search: Search,
-    /// The number of the probe that found the size: what is older says nothing of it.
+    /// The number of the probe that found the size: older datagrams show nothing about this size.
     found_by: u64,
     /// In a box, because it exists only while something is lost.
     lost: Option<Box<LostInARow>>,

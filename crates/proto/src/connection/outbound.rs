@@ -1,7 +1,7 @@
 //! What the application sends: blocks, packets and messages, and which of them goes first.
 //!
-//! The invariants: what is put into a datagram is noted there as an item, whose fate comes back to the queue
-//! that it came from; and what shares the rate with blocks goes only when their gate is open.
+//! The invariants: all data put into a datagram is noted there as an item, whose fate is reported to the
+//! queue that it came from; and data that shares the rate with blocks is sent only when their gate is open.
 
 use bytes::Bytes;
 
@@ -47,7 +47,7 @@ impl Outbound {
         &self.blocks
     }
 
-    /// The same, to be changed.
+    /// The blocks, to be changed.
     pub(super) const fn blocks_mut(&mut self) -> &mut OutgoingBlocks {
         &mut self.blocks
     }
@@ -57,7 +57,7 @@ impl Outbound {
         &self.blocks.transfer
     }
 
-    /// The same, to be changed.
+    /// The chunk sender and its input, to be changed.
     pub(super) const fn transfer_mut(&mut self) -> &mut Transfer {
         &mut self.blocks.transfer
     }
@@ -81,7 +81,7 @@ impl Outbound {
         Ok(self.messages.send(channel, order, data)?)
     }
 
-    /// The peer takes so much on a channel.
+    /// The peer has sent the limit of a channel: how many messages and bytes it takes in all.
     pub(super) fn on_limit(&mut self, limit: ChannelLimitFrame) -> Result<(), MessageViolation> {
         self.messages.on_limit(limit)
     }
@@ -244,8 +244,8 @@ impl Outbound {
         }
     }
 
-    /// Whether a slice is due. Behind a slice that had nothing beside it, whether there is another shows when
-    /// it is taken. Beside others it has to be known: the lanes give no turn to who has nothing to send.
+    /// Whether a slice is due. After a slice with nothing beside it, whether another follows shows when it is
+    /// taken. Beside packets and messages it must be known: a lane with nothing to send gets no turn.
     fn is_slice_due(&mut self, now: Instant, path: &mut Path, draft: &Draft<'_, '_>) -> bool {
         let has_others = !self.packets.is_empty() || self.messages.has_due();
         let (is_alone, room) = (draft.is_next() && !has_others, draft.frame_room());
@@ -263,7 +263,7 @@ impl Outbound {
         }
     }
 
-    /// The fate of an item of a datagram. The application may have to hear of it.
+    /// The fate of an item of a datagram. It may have to be reported to the application.
     pub(super) fn on_item(&mut self, item: Item, fate: ItemFate, life: &mut Life) {
         let is_acked = fate == ItemFate::Acked;
         match item {

@@ -121,9 +121,9 @@ impl OutgoingPackets {
 /// Which packets were delivered: none is a second time, whatever became of the datagrams that it came in
 /// [H-4.3a].
 ///
-/// The 16 bits of a sequence repeat. A sender counts up from datagram to datagram, so that what comes in a
-/// datagram newer than all before has at least the newest sequence, and what comes in an older one at most.
-/// Of the newest 8192 it is known whether they were delivered, at 60 a second those of two minutes, in 1 KiB.
+/// The 16 bits of a sequence repeat. A sender counts up from datagram to datagram. So a packet in a datagram
+/// newer than all before has at least the newest sequence, and a packet in an older datagram at most that.
+/// For the newest 8192 packets, in 1 KiB, it is known whether they were delivered: at 60 a second, 2 minutes.
 #[derive(Debug)]
 struct Delivered {
     /// The newest datagram with a packet, and the sequence of that with all its turns.

@@ -1,7 +1,7 @@
-//! What the application hears next.
+//! The next event for the application.
 //!
-//! The invariant: that the connection has ended is heard last, since what arrived before was acknowledged,
-//! and the peer relies on that.
+//! The invariant: the end of the connection is reported last, since the data that arrived before was
+//! acknowledged, and the peer relies on that.
 
 use super::{Connection, Event};
 use crate::Instant;

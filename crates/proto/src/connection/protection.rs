@@ -313,7 +313,7 @@ impl Receiving {
         Age::Next
     }
 
-    /// Makes the next key, if there is none.
+    /// Makes the next key, if it is not made yet.
     fn prepare(&mut self, suite: Suite) {
         if self.next.is_none() {
             // It cannot fail, because the same suite has given a key before.

@@ -1,16 +1,17 @@
-//! How late this end reads what arrives, which it tells its peer (STANDARD-1, 4.2.3, `lateness`).
+//! How late this end reads datagrams after they arrive. It reports that to its peer (STANDARD-1, 4.2.3,
+//! `lateness`).
 //!
 //! A runner hands in each datagram with the time at which it arrived, and then lets the connection send. The
-//! time between the two is for how long the datagram waited in the socket's buffer: next to nothing in a
-//! program that is woken up, up to a frame in one that looks once a frame. The invariant: a turn counts once,
-//! with the oldest of its datagrams.
+//! time between the two is how long the datagram waited in the socket's buffer: next to nothing in a program
+//! that is woken up, up to a frame in one that reads once a frame. The invariant: a turn counts once, with
+//! the oldest of its datagrams.
 
 use core::time::Duration;
 
 use crate::Instant;
 
-/// Turns after which older ones are forgotten, and at most twice as many count: a tenth of a second of a
-/// game's frames. Neither does a single short one hide the others, nor is a pause believed for long.
+/// Turns after which older ones are forgotten. At most twice this number count: a tenth of a second of a
+/// game's frames. So a single short turn does not hide the others, and one pause does not count for long.
 const TURNS: u8 = 4;
 
 /// No datagram was handed in since the last turn.

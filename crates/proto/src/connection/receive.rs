@@ -122,7 +122,7 @@ impl Connection {
             None => self.act(now, path, number, Frames::of(plaintext).flatten(), pool),
         };
         if has_secret {
-            // The buffer is the caller's, who frees it, or receives something shorter into it.
+            // The buffer belongs to the caller, which frees it, or receives something shorter into it.
             datagram.zeroize();
         }
         self.inbound.on_verified(now, number, is_ack_eliciting, is_kept)
@@ -200,7 +200,7 @@ impl Connection {
         is_kept
     }
 
-    /// The same of a slice alone.
+    /// Acts on the slice of a datagram that has nothing else. Returns what [`act`](Self::act) does.
     fn act_on_slice(&mut self, now: Instant, slice: &SliceFrame<'_>) -> bool {
         self.counters.steps += 1;
         if !self.life.is_open() {

@@ -74,8 +74,8 @@ impl Recovery {
         self.ledger.add(item);
     }
 
-    /// The datagram was sent on this path. Returns whether there is no room for another record: then what is
-    /// lost has to be handed back, and fates to be settled.
+    /// The datagram was sent on this path. Returns whether there is no room for another record: then lost
+    /// items have to be handed back, and fates settled.
     pub(super) fn record(&mut self, now: Instant, path: &mut Path, outgoing: Outgoing) -> bool {
         self.ledger.on_sent(now, &mut path.timing, outgoing);
         self.ledger.is_full()
@@ -146,7 +146,7 @@ impl Recovery {
         self.ledger.item(datagram, n)
     }
 
-    /// The timeouts of the sender of blocks, which may give up what is in flight.
+    /// The timeouts of the sender of blocks, which may give up the datagrams in flight.
     pub(super) fn on_timeout_of_blocks(
         &mut self,
         now: Instant,
@@ -169,8 +169,8 @@ impl Recovery {
         self.ledger.poll_timeout(&path.timing)
     }
 
-    /// Whether an ack is so long overdue that only datagrams go that every path carries. The peer reads by
-    /// so much later than datagrams arrive.
+    /// Whether an ack is so long overdue that only datagrams of a size are sent that every path carries. The
+    /// peer reads datagrams up to `lateness` after they arrive.
     pub(super) fn is_ack_overdue(&self, now: Instant, path: &Path, lateness: Duration) -> bool {
         let overdue = path.timing.probe_timeout().saturating_mul(OVERDUE_PTOS);
         let overdue = overdue.saturating_add(lateness);

@@ -1,7 +1,7 @@
-//! What an end sends beside data and what it says of what arrived: pings and probes, the answer to a path
+//! The frames that an end sends beside data and reports of arrivals: pings and probes, the answer to a path
 //! challenge, the token of a reset, and a frame without meaning now and then.
 //!
-//! The invariants: a signal is due until it is in a datagram; a probe is a ping; and there is a token for as
+//! The invariants: a signal is due until it is in a datagram; a probe is a ping; and the token is kept as
 //! long as the peer may not have it.
 
 use super::ResetToken;
@@ -12,20 +12,20 @@ use crate::transit::Item;
 use crate::wire::Grease;
 use crate::wire::frames::Frame;
 
-/// About one datagram in so many has a frame without meaning (H-1.3).
+/// The average number of datagrams per frame without meaning (H-1.3).
 const GREASE_INTERVAL: u64 = 1000;
 
 /// The least room for a frame without meaning.
 const GREASE_ROOM: usize = 64;
 
-/// What is due beside data.
+/// The small frames that are due beside data.
 #[derive(Debug)]
 pub(super) struct Signals {
     ping_due: bool,
     /// The ping is a probe: with it goes what the oldest datagram in flight had of messages.
     probe_due: bool,
     path_response: Option<[u8; 8]>,
-    /// A server's: told to the client once its address is validated, until that is acknowledged.
+    /// A server's token: sent to the client once its address is validated, and kept until it is acknowledged.
     reset_token: Option<ResetToken>,
     reset_token_due: bool,
     /// From this number on, a datagram has a frame without meaning.
@@ -72,7 +72,7 @@ impl Signals {
         self.path_response = Some(bytes);
     }
 
-    /// The peer's address is validated: it may hear the token.
+    /// The peer's address is validated: the token may be sent to it.
     pub(super) const fn on_validated(&mut self) {
         self.reset_token_due = self.reset_token.is_some();
     }

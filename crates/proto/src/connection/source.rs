@@ -1,8 +1,8 @@
-//! Blocks from sources: which chunks are wanted of the application, and what it provides; and what it
-//! changes of blocks that are being sent.
+//! Blocks from sources: the chunks that the application is asked for and provides, and its changes to blocks
+//! that are being sent.
 //!
-//! The machine asks, and is given: it reads nothing itself, and waits for nothing. The invariant: a chunk is
-//! wanted once.
+//! The machine asks for chunks and takes them: it reads nothing itself, and waits for nothing. The invariant:
+//! a chunk is asked for once.
 
 use bytes::Bytes;
 

@@ -85,7 +85,7 @@ pub(super) struct Counters {
     pub(super) datagrams_refused: u64,
     pub(super) congestion_marks: u64,
     pub(super) black_holes: u64,
-    /// Of [`Work`], what is counted nowhere else.
+    /// The part of [`Work`] that is counted nowhere else.
     pub(super) steps: u64,
 }
 
@@ -123,7 +123,7 @@ impl Connection {
         }
     }
 
-    /// What it has done so far.
+    /// The work that it has done since it began.
     #[doc(hidden)]
     #[must_use]
     pub fn work(&self) -> Work {

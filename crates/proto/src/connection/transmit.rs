@@ -12,10 +12,10 @@ use crate::wire::frames::Frame;
 use crate::{DatagramBuffer, Ecn, FourTuple, Instant};
 
 impl Connection {
-    /// Composes the next datagram in `out` and returns its destination. `None` if there is none now; the
-    /// content of `out` is then meaningless. `is_run` is for the caller to hand to the next call, if that is
-    /// for the same connection at the same time, with no call of anything else in between: then what a slice
-    /// alone was composed by need not be asked again. It is false at first.
+    /// Composes the next datagram in `out` and returns its destination. `None` if no datagram is to be sent
+    /// now; the content of `out` is then meaningless. The caller hands `is_run` to the next call, if that is
+    /// for the same connection at the same time, with no other call in between: then the checks made for a
+    /// datagram with a slice alone are not repeated. It is false at first.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -166,7 +166,7 @@ impl Connection {
 
     /// When a probe for larger datagrams is due [H-5.6a].
     pub(super) fn mtu_probe_at(&self) -> Option<Instant> {
-        // Not before both ends have each other's keys: what is left of the handshake goes first.
+        // Not before both ends have each other's keys: the rest of the handshake goes first.
         let is_connected = self.life.is(ConnectionState::Connected);
         self.path.probe_at().filter(|_| is_connected && self.gains_by_probe())
     }

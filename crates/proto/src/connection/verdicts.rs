@@ -1,7 +1,7 @@
 //! Passes the fate of each datagram to the parts that sent something in it.
 //!
-//! The [`Recovery`](super::recovery::Recovery) says what it is, on an ack or after a timeout; here is who
-//! hears of it. The invariant: an item goes to the part that put it into the datagram.
+//! The [`Recovery`](super::recovery::Recovery) decides the fate, on an ack or after a timeout; this file
+//! reports it to the parts. The invariant: an item goes to the part that put it into the datagram.
 
 use super::ecn::AckedMarks;
 use super::recovery::ItemFate;
@@ -68,7 +68,7 @@ impl Connection {
     fn end_ack(&mut self, now: Instant, news: &News, marks: AckedMarks) {
         let next = self.recovery.next_number();
         let is_congested = self.path.on_marks(now, marks, news.oldest, next);
-        // A router of the path that was left says nothing of this one.
+        // Marks by a router of the old path show nothing about this one.
         let congested = news.oldest.filter(|_| is_congested);
         let reordering = self.path.timing.reordering();
         if let Some((sender, path)) = self.outbound.transfer_mut().sender_on(&mut self.path.blocks)

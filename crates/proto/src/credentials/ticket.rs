@@ -267,10 +267,10 @@ pub enum TicketError {
     /// It starts like one of a version that this program does not know.
     #[error("this ticket is from a newer version of haulier; update this one")]
     Newer,
-    /// It ends too early, as far as can be told: a mistyped length says the same.
+    /// It seems to end too early. A mistyped length looks the same.
     #[error("the ticket is cut off or mistyped; copy the whole line again, to its end")]
     CutOff,
-    /// It is not what was printed. What lost its end may look so, too.
+    /// It is not the ticket that was printed. A ticket that lost its end may look so, too.
     #[error("the ticket is mistyped or cut off; copy the whole line again, to its end")]
     Mistyped,
     /// It has no address, or more than 8.

@@ -64,7 +64,7 @@ pub fn open_check(protocol_id: u64, bytes: &[u8]) -> [u8; 16] {
 }
 
 /// The tag of a response or data datagram in mode `open`: the sender's id, then a crc32 over the protocol id,
-/// the datagram so far, and the sender's id.
+/// the datagram up to the tag, and the sender's id.
 #[must_use]
 pub fn open_tag(protocol_id: u64, sender_id: [u8; 8], datagram_so_far: &[u8]) -> [u8; 12] {
     let crc = crc_from(protocol_id, &[datagram_so_far, &sender_id]).to_le_bytes();
@@ -91,8 +91,7 @@ fn crc_from(protocol_id: u64, parts: &[&[u8]]) -> u32 {
     hasher.finalize()
 }
 
-/// Makes and verifies cookies, which prove that a client receives what is sent to its address (STANDARD-1,
-/// 3.5).
+/// Makes and verifies cookies, which prove that a client receives datagrams at its address (STANDARD-1, 3.5).
 #[derive(Clone, Debug)]
 pub struct CookieKey(Secret);
 
@@ -132,7 +131,7 @@ impl CookieKey {
 }
 
 /// Random bytes at the start of a server's id. The 2^48 ids of a key are too many to collect their tokens:
-/// who has made a million connections has that of one later connection in 2^28.
+/// a client that has made a million connections knows the token of one later connection in 2^28.
 const ID_RANDOM_BYTES: usize = 6;
 
 /// An address as 16 bytes, IPv4 mapped, and its port.
@@ -150,7 +149,7 @@ pub(crate) fn address_bytes(address: SocketAddr) -> [u8; 18] {
 
 /// Makes a server's ids, and the reset tokens of its connections (STANDARD-1, 2.1 and 3.6).
 ///
-/// Whoever has the key can end every connection whose id it sees, so no two servers may have the same: one
+/// With the key one can end every connection whose id one sees. So no two servers may have the same key: one
 /// of them would give away the tokens of the other.
 #[derive(Clone, Debug)]
 pub struct ResetKey(Secret);

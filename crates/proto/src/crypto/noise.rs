@@ -79,12 +79,12 @@ impl SplitSecrets {
     }
 }
 
-/// What opens one payload of a handshake: ChaCha20-Poly1305 with nonce 0.
+/// The key that opens one payload of a handshake: ChaCha20-Poly1305 with nonce 0.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageKey<'a> {
     /// The key.
     pub key: &'a Secret,
-    /// The associated data: the hash of the handshake so far.
+    /// The associated data: the hash of the handshake up to this payload.
     pub associated_data: &'a [u8; 32],
 }
 

@@ -60,7 +60,7 @@ impl IncomingBlocks {
         !self.ready.is_empty() || self.slots.blocks().any(|(_, block)| is_unread(block))
     }
 
-    /// Of each block in progress: its tag, bytes received in whole slices, and its length.
+    /// The tag of each block in progress, its bytes received in whole slices, and its length.
     pub(crate) fn progress(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         self.slots.blocks().map(|(_, it)| (it.tag, it.received_bytes(), it.length))
     }

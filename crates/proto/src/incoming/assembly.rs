@@ -43,7 +43,7 @@ impl Assembly {
         Self::within(cut, Vec::new())
     }
 
-    /// The same, in memory that is there already, and empty.
+    /// Nothing of a chunk that is cut this way, in `memory`, which is empty.
     pub(super) const fn within(cut: Cut, memory: Vec<u8>) -> Self {
         let (sources, repairs) = (BitSet::EMPTY, BitSet::EMPTY);
         Self { cut, sources, repairs, places: memory, order: Vec::new() }

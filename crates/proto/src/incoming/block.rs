@@ -37,7 +37,7 @@ pub(super) struct Block {
     pub(super) length: u64,
     pub(super) root: Value,
     pub(super) done: DoneMap,
-    /// Of a block of two chunks or more.
+    /// Only for a block of two chunks or more.
     pages: Option<Pages>,
     open: BTreeMap<u32, Box<OpenChunk>>,
     /// Verified chunks that wait for the rest of the block, or for those before them.
@@ -112,8 +112,8 @@ impl Block {
         self.done_bytes = bytes.map(|bytes| bytes as u64).sum();
     }
 
-    /// Takes a slice, and returns the chunk that it completed: in a box, since there is none nearly always,
-    /// and the place for it would be copied with each slice.
+    /// Takes a slice, and returns the chunk that it completed. The chunk is in a box, since a slice rarely
+    /// completes one, and the place for it would be copied with each slice.
     pub(super) fn on_slice(
         &mut self,
         now: Instant,
@@ -251,7 +251,7 @@ impl Block {
         self.done_bytes + self.held.received_bytes as u64
     }
 
-    /// Of these, the bytes of chunks that are not done.
+    /// Bytes that have arrived of chunks that are not done, in whole slices.
     pub(super) const fn unfinished_bytes(&self) -> u64 {
         self.held.received_bytes as u64
     }

@@ -26,7 +26,7 @@ pub(crate) struct IncomingConfig {
     pub(crate) max_unread_bytes: u64,
     /// Chunks that may be opened before the first progress frame, if the memory has room for them.
     pub(crate) initial_credit: u32,
-    /// Chunks that may be in progress at most, when the sender can use so many.
+    /// The maximum number of chunks in progress. The window grows up to it as the sender uses it.
     pub(crate) max_window: u32,
     /// A block without progress for twice this long ends the connection (H-5.1b).
     pub(crate) no_progress_timeout: Duration,

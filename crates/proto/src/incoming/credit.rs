@@ -16,7 +16,7 @@ const INITIAL_RTT: Duration = Duration::from_millis(333);
 pub(super) enum Raised {
     No,
     Yes,
-    /// Nothing was left: the sender may be waiting, and must hear of it at once (H-4.2h).
+    /// No credit was left: the sender may be waiting, and this must be reported to it at once (H-4.2h).
     FromNothing,
 }
 
@@ -24,9 +24,9 @@ pub(super) enum Raised {
 #[derive(Debug)]
 pub(super) struct Credit {
     credit: u64,
-    /// Counted so far, as far as it was seen.
+    /// The number of chunks and announcements that the receiver knows of.
     seen: u64,
-    /// Of these, what no longer is in progress.
+    /// The number of these that are no longer in progress.
     released: u64,
     /// Chunks that may be in progress.
     window: u64,
@@ -67,7 +67,7 @@ impl Credit {
         self.rtt = rtt;
     }
 
-    /// So many chunks or announcements more were seen.
+    /// `more` chunks or announcements were seen.
     pub(super) const fn count(&mut self, more: u64) -> Result<(), Fault> {
         if more > self.left() {
             return Err(Fault::Credit);
@@ -76,13 +76,13 @@ impl Credit {
         Ok(())
     }
 
-    /// So many of those seen are no longer in progress: done, or given up.
+    /// `more` of those seen are no longer in progress: done, or given up.
     pub(super) fn release(&mut self, more: u64) {
         self.released += more.min(self.in_progress());
     }
 
-    /// So many of those seen are given up with their block. Nothing came of them, so the window does not grow
-    /// by it.
+    /// `more` of those seen are given up with their block. They were of no use, so the window does not grow
+    /// because of them.
     pub(super) fn give_up(&mut self, more: u64) {
         let before = self.released;
         self.release(more);

@@ -1,7 +1,7 @@
-//! When a sender is gone, or crawls: what holds memory must come to an end (H-5.1b).
+//! Deadlines for a sender that is gone or too slow: a block that holds memory must come to an end (H-5.1b).
 //!
-//! The invariant: time in which the sender waits for this application does not count, nor does time in which
-//! nothing at all is heard, or in which nothing is held of what was begun: a sender whose own program has
+//! The invariant: time does not count in which the sender waits for this application, in which nothing at all
+//! is received, or in which no memory is held for blocks that were begun: a sender whose own program has
 //! nothing to send for an hour costs no more than an idle one.
 
 use core::time::Duration;
@@ -12,8 +12,8 @@ use crate::Instant;
 use crate::stall::{StallClock, max_block_time};
 use crate::time::earliest;
 
-/// The receiver waits so many times as long as the sender: the sender knows better, and an honest one gives
-/// up first.
+/// The receiver waits this many times as long as the sender: the sender knows better, and an honest sender
+/// gives up first.
 const PATIENCE: u32 = 2;
 
 /// How long nothing new has arrived.
@@ -43,7 +43,7 @@ impl Patience {
         let _was_silent = self.stall.on_heard(now);
     }
 
-    /// Notes whether time counts. At the end of a pause, returns how long it was.
+    /// Notes whether time counts. At the end of a pause, returns its length.
     pub(super) fn on_pause(&mut self, now: Instant, is_paused: bool) -> Option<Duration> {
         match (self.paused_since, is_paused) {
             (None, true) => self.paused_since = Some(now),

@@ -1,6 +1,6 @@
-//! What waits for the application: whole blocks, or chunks, and what became of blocks.
+//! The queue for the application: whole blocks or chunks, and the fates of blocks.
 //!
-//! The invariant: everything here is charged with what it costs, data and the place in the queue alike, so a
+//! The invariant: everything here is charged with its real cost, both data and the place in the queue, so a
 //! peer gets no memory that its credit does not show (an unread block of one byte once cost 4.4 times what
 //! it was charged).
 
@@ -38,12 +38,12 @@ pub enum Delivery {
     /// [`Event::BlockComplete`](crate::connection::Event::BlockComplete)). The memory is a window, however
     /// large the block.
     Chunks,
-    /// The same, and the chunks of each block in their order: for an application that reads them from the
-    /// first byte on.
+    /// Like [`Chunks`](Self::Chunks), but the chunks of each block come in their order: for an application
+    /// that reads them from the first byte on.
     InOrder,
 }
 
-/// What the receiving end tells the application.
+/// What the receiving end reports to the application.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum IncomingEvent {
     /// A block was announced; it can be declined.

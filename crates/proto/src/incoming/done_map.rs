@@ -84,8 +84,8 @@ impl DoneMap {
         &self.here
     }
 
-    /// Appends a map of the chunks after the first that is not done, up to the last that is, in at most so
-    /// many bytes. Returns how many it has.
+    /// Appends a map of the chunks after the first that is not done, up to the last that is done, in at most
+    /// `max_bytes` bytes. Returns the number of bytes.
     pub(super) fn write(&self, max_bytes: usize, out: &mut Vec<u8>) -> usize {
         let start = out.len();
         let last = self.end.min(self.first.saturating_add(WINDOW));

@@ -53,7 +53,7 @@ impl Roots {
     pub(super) fn add(&mut self, root: Value, here: Here, is_heard: bool) -> Option<u8> {
         if let Some((place, known)) = (0..=u8::MAX).zip(&mut self.0).find(|(_, it)| it.root == root)
         {
-            // What is here can become less: a disk may have lied about it.
+            // The application may lose chunks that it had: a disk may not have kept what it confirmed.
             let (Here::Chunks(before), Here::Chunks(now)) = (&mut known.here, here) else {
                 return None;
             };

@@ -3,9 +3,10 @@
 //!
 //! `slots` has the blocks that are announced and not finished; a `block` has its `done_map`, its tree's
 //! `pages`, and its open chunks (`chunk`, `assembly`). Slices that come before their announcement wait in
-//! `staging`. `credit` says how much the sender may open, by what fits the memory; `progress` tells it;
-//! `here` is what need not be sent; `delivery` is what the application has not taken, and `application` what
-//! it asks and says; `deadlines` end a connection whose sender is gone or crawls.
+//! `staging`. `credit` says how much the sender may open, as far as it fits the memory; `progress` reports
+//! that to the sender; `here` has the chunks that need not be sent; `delivery` has the chunks and blocks that
+//! the application has not taken, and `application` its calls; `deadlines` end a connection whose sender is
+//! gone or too slow.
 //!
 //! The invariants: memory is at most the budget and what 64 blocks need to be kept apart; a datagram costs
 //! at most one chunk to decode and hash, and only of a block that was announced and admitted; and what is
@@ -369,8 +370,8 @@ impl IncomingBlocks {
         Ok(())
     }
 
-    /// Frees what is held of an announced block, and returns how many of its chunks were seen. With a code
-    /// the application is told, if it does not know of it by itself.
+    /// Frees the memory of an announced block, and returns how many of its chunks were seen. With a code an
+    /// open block is reported to the application as cancelled.
     fn free(&mut self, number: u32, cancelled: Option<u32>) -> u64 {
         match self.slots.remove(number) {
             Some(Slot::Open(block)) => {
@@ -401,7 +402,7 @@ impl IncomingBlocks {
         self.work.hashed_bytes += before.work.hashed_bytes;
     }
 
-    /// What was computed for the peer so far.
+    /// The work that was done for the peer so far.
     pub(crate) const fn work(&self) -> Work {
         self.work
     }

@@ -1,7 +1,7 @@
 //! How fast a block comes, and how long the rest of it will take.
 //!
-//! The invariant: what was here before its first slice counts for nothing, so that a block that is gone on
-//! with shows no rate that no link has.
+//! The invariant: bytes that were here before its first slice do not count, so that a block that is resumed
+//! does not show a rate that no link has.
 
 use core::time::Duration;
 
@@ -14,7 +14,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// Before this there is no estimate: the first round trips say nothing about the rest.
 const FIRST_ESTIMATE: Duration = Duration::from_millis(250);
 
-/// The rate of one block, measured whenever the application is told of it.
+/// The rate of one block, measured whenever it is reported to the application.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     at: Instant,
@@ -24,12 +24,13 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The first slice came then, when so many bytes were here.
+    /// The first slice came at `now`, when `bytes` bytes of the block were here.
     pub(super) const fn new(now: Instant, bytes: u64) -> Self {
         Self { at: now, bytes, age: Duration::ZERO, rate_bps: 0 }
     }
 
-    /// So many bytes are here now: the rate in bit/s, 0 if it is not known, and how long `length` takes.
+    /// `bytes` of the `length` bytes are here now. Returns the rate in bit/s, 0 if it is not known, and the
+    /// time that the remaining bytes will take.
     pub(super) fn measure(
         &mut self,
         now: Instant,
@@ -59,7 +60,7 @@ mod tests {
 
     const LENGTH: u64 = 20_000_000;
 
-    /// Told of each 20 ms at so many bytes a millisecond, from then until then.
+    /// Measures every 20 ms of the range `ms`, at `rate` bytes a millisecond.
     fn run(
         pace: &mut Pace,
         bytes: &mut u64,

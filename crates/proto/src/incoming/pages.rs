@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Of a block of 2^30 chunks nothing is kept but the pages of those that may be open, and eight that
+    /// A block of 2^30 chunks keeps only the pages of the chunks that may be open, and eight pages that
     /// cannot be checked.
     #[test]
     fn a_large_tree_takes_little_memory() {

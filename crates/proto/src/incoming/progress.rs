@@ -1,6 +1,6 @@
-//! The progress frame: the receiver's whole state, and whether its sender has heard of what is finished.
+//! The progress frame: the receiver's whole state, and whether the sender knows which blocks are finished.
 //!
-//! The invariant: what the sender may not have heard goes with each ack and each ack-eliciting datagram,
+//! The invariant: news that may not have reached the sender goes with each ack and ack-eliciting datagram,
 //! until one of these is acknowledged; and it is bounded by the 64 blocks that may be open for the sender.
 //! A lost one costs a probe of the sender at most, for a block that it takes for unfinished. Only credit
 //! that was raised from nothing must arrive: nothing else would make the sender ask.
@@ -35,7 +35,7 @@ struct Finished {
     chunks: u32,
 }
 
-/// What the sender may not have heard.
+/// The news that may not have reached the sender.
 #[derive(Debug)]
 pub(super) struct Unheard {
     /// In the order in which they finished.
@@ -59,8 +59,8 @@ impl Unheard {
         self.is_due = true;
     }
 
-    /// So many blocks are open. A sender for which more than 64 would be has heard of those that finished
-    /// first, since each frame names the first ones.
+    /// `open` blocks are open. If these and the finished ones are more than 64, the sender has heard of those
+    /// that finished first, since each frame names the first ones.
     pub(super) fn limit(&mut self, open: usize) {
         while self.finished.len() > usize::from(MAX_BLOCKS).saturating_sub(open) {
             self.finished.pop_front();
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(unheard.due(false), ProgressDue::No);
     }
 
-    /// 8.4 MB of acks of one-byte blocks piled up once. A sender that goes on has heard.
+    /// 8.4 MB of acks of one-byte blocks piled up once. A sender that announces more has received the news.
     #[test]
     fn nothing_piles_up() {
         let mut unheard = Unheard::new();

@@ -1,7 +1,7 @@
-//! What the receiving end says: progress, slices here, and frames that have to arrive.
+//! The reports of the receiving end: progress, slices here, and frames that have to arrive.
 //!
-//! The invariant: each open chunk is scheduled once, so what is said of chunks in progress is at most one
-//! frame for each in 50 ms.
+//! The invariant: each open chunk is scheduled once, so for chunks in progress at most one frame is sent for
+//! each in 50 ms.
 
 use alloc::vec::Vec;
 use core::time::Duration;

@@ -12,8 +12,8 @@ use super::block::Block;
 /// Blocks announced and not finished (H-4.2a).
 pub(crate) const MAX_BLOCKS: u8 = 64;
 
-/// Blocks more that the application has already. For their sender they are finished when it hears that; here
-/// they are when the acknowledgement arrives.
+/// Additional blocks that the application has already. For their sender they are finished when the report of
+/// that arrives; here they are finished when its acknowledgement arrives.
 const MAX_HERE: usize = 32;
 
 /// A block that is not finished.
@@ -23,7 +23,7 @@ pub(super) enum Slot {
     Expected,
     /// Announced.
     Open(Box<Block>),
-    /// The application has it already, by this root of its list; finished when the sender has heard that.
+    /// The application has it already, by this root of its list; finished when the sender knows that.
     Here { root: u8, chunks: u32 },
     /// Declined; finished when its sender has cancelled it.
     Declined {

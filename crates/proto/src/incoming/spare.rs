@@ -1,9 +1,9 @@
 //! Memory of chunks that the application has dropped: the next chunks of the block are put together in it.
 //!
-//! A chunk that is handed out was new memory, and the next one would be again: what the system takes to give
-//! 256 KiB page by page, and the application to give them back, is as much as copying them. So what was
-//! handed out last is remembered, and used again when nobody else has it any more. The invariant: at most
-//! [`MAX_CHUNKS`] full chunks are held for that, and none after the block has ended.
+//! Without this each chunk would be handed out in new memory. To get 256 KiB from the system page by page,
+//! and to give them back, takes as long as copying them. So the chunks handed out last are remembered, and
+//! their memory is used again when the application has dropped them. The invariant: at most [`MAX_CHUNKS`]
+//! full chunks are held for that, and none after the block has ended.
 
 use alloc::vec::Vec;
 
@@ -33,8 +33,8 @@ impl Spare {
         self.0.push(chunk.clone());
     }
 
-    /// Empty memory for a chunk of so many bytes: that of the newest which nobody has any more, for it is the
-    /// likeliest to be in a cache.
+    /// Empty memory for a chunk of `chunk_bytes` bytes: the memory of the newest chunk that the application
+    /// has dropped, because it is the likeliest to be in a cache.
     pub(super) fn take(&mut self, chunk_bytes: usize) -> Vec<u8> {
         if chunk_bytes != MAX_CHUNK_BYTES {
             return Vec::new();
@@ -45,7 +45,7 @@ impl Spare {
         chunk.into()
     }
 
-    /// Memory held that nobody else has, in bytes.
+    /// Memory held that the application has dropped, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         let free = self.0.iter().filter(|chunk| chunk.is_unique()).map(Bytes::len);
         free.sum::<usize>() + self.0.capacity() * size_of::<Bytes>()

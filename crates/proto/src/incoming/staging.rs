@@ -1,7 +1,7 @@
 //! Slices and pages that arrive before their block's announcement (H-4.2e, H-4.2j).
 //!
 //! The invariant: what is kept is at most the size of one chunk, with what keeping it costs, and eight pages;
-//! nothing of it is decoded or hashed, and nobody's credit is counted, before the announcement.
+//! nothing of it is decoded or hashed, and no credit is counted for it, before the announcement.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

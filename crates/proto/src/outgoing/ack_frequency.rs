@@ -1,10 +1,10 @@
-//! How often a sender of blocks wants acks: the faster, the fewer for each datagram; the shorter the round
-//! trip, the sooner (STANDARD-1, 4.1).
+//! How often a sender of blocks wants acks: at higher rates fewer for each datagram, and with a shorter round
+//! trip sooner (STANDARD-1, 4.1).
 //!
-//! A way back that is too thin for the acks drops some of them, and the larger datagrams of others before:
-//! the requests of those who join, for which a full queue of small acks never has room. So where some of the
-//! peer's datagrams are missing, and the way back has a queue, acks are thinned: they are for more
-//! datagrams, and wait for them. Without a queue they get lost by chance, and fewer would tell less.
+//! A way back that is too thin for the acks drops some of them, and before them the larger datagrams of other
+//! clients: the requests of clients that join, for which a full queue of small acks never has room. So where
+//! some of the peer's datagrams are missing, and the way back has a queue, acks are thinned: each is for more
+//! datagrams, and waits for them. Without a queue acks are lost by chance, and fewer would only show less.
 
 use core::time::Duration;
 
@@ -14,7 +14,7 @@ const IN_FLIGHT_PER_ACK: u64 = 32;
 /// The range of datagrams per ack: a receiver starts with the first, and the wire has no more than the last.
 const DATAGRAMS: (u64, u64) = (16, 64);
 
-/// A round trip has at least so many acks, unless they would be closer than [`MIN_DELAY`].
+/// The least number of acks in a round trip, unless they would be closer than [`MIN_DELAY`].
 const ACKS_PER_RTT: u32 = 8;
 
 /// The range of the delay: the wire has no shorter one, and a receiver starts with the longest.
@@ -32,8 +32,8 @@ const BELIEVED: u32 = 128;
 /// More than this part of them, in percent, is many.
 const MISSING_PERCENT: u32 = 8;
 
-/// A thinned ack is for twice as many datagrams with each step, from these on, and waits so long for them at
-/// most.
+/// A thinned ack waits for the time in which this number of datagrams is sent. The number doubles with each
+/// of at most [`MAX_STEPS`] steps, and the time is at most [`MAX_THINNED_DELAY`].
 const THINNED: u32 = 2;
 const MAX_STEPS: u8 = 4;
 const MAX_THINNED_DELAY: Duration = Duration::from_millis(250);
@@ -67,7 +67,7 @@ impl Wanted {
     /// What a receiver does unasked.
     const UNASKED: Self = Self { datagrams: 16, micros: MAX_DELAY.subsec_micros() };
 
-    /// With so many `steps` of thinning.
+    /// The wanted frequency with `steps` steps of thinning.
     fn of(in_flight: u64, rtt: Duration, steps: u8) -> Self {
         let datagrams = (in_flight / IN_FLIGHT_PER_ACK).clamp(DATAGRAMS.0, DATAGRAMS.1);
         let datagrams = (datagrams << steps).min(DATAGRAMS.1);
@@ -189,7 +189,7 @@ mod tests {
         assert!(frequency.due(0, None).is_some(), "a lost one is sent again");
     }
 
-    /// Of 32 datagrams of the peer so many are missing.
+    /// The peer has sent 32 datagrams, of which `missing` are missing.
     fn lose(frequency: &mut AckFrequency, heard: &mut Heard, missing: u64, is_queued: bool) {
         (heard.next, heard.received) = (heard.next + 32, heard.received + 32 - missing);
         frequency.judge(*heard, || is_queued);

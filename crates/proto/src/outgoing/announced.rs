@@ -1,5 +1,5 @@
-//! Blocks that are announced and not finished, and those that were given up and of which the peer does not
-//! know it yet.
+//! Blocks that are announced and not finished, and blocks that were given up while the peer does not know it
+//! yet.
 //!
 //! The invariants: they are numbered in the order of their announcement, without a gap; and both together are
 //! no more than the peer accepts.

@@ -31,7 +31,7 @@ impl Announcement {
         }
     }
 
-    /// A copy is sent, after so many slices.
+    /// A copy is sent, after `slices` slices were.
     pub(super) const fn on_sent(&mut self, slices: u64) {
         let copies = match self {
             Self::InFlight { copies, .. } => *copies + 1,

@@ -107,7 +107,8 @@ impl OutgoingBlocks {
         Ok(handle)
     }
 
-    /// Gives a block up. Returns whether it was on its way; if the peer knows of it, it is told.
+    /// Gives a block up. Returns whether it was on its way. If the peer knows of the block, that is reported
+    /// to the peer.
     pub(crate) fn cancel(&mut self, now: Instant, handle: u32, code: u32) -> bool {
         let number = self.announced.of_handle(handle).map(|block| block.number);
         let was_here = match number {
@@ -210,7 +211,7 @@ impl OutgoingBlocks {
         event
     }
 
-    /// Whether nothing is sent. The peer may have to be told still that a block was given up.
+    /// Whether no block is sent. A report to the peer that a block was given up may still be due.
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.announced.is_empty()
     }

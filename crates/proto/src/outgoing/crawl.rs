@@ -1,4 +1,4 @@
-//! Whether a block crawls: the first of the highest priority has to have a minimum rate [H-5.1b].
+//! Whether a block is too slow: the first of the highest priority has to have a minimum rate [H-5.1b].
 //!
 //! The invariant: time in which it waits for credit, or for this end's program, does not count.
 

@@ -1,7 +1,7 @@
-//! What the peer says of blocks: how far they are, what it has already, and what it does not want.
+//! The peer's reports about blocks: their progress, blocks that it has already, and blocks that it declines.
 //!
-//! What it says once it cannot take back. A frame that names what was never announced, or that contradicts
-//! an earlier one, ends the connection with `protocol` [H-4.2g].
+//! The peer cannot take a report back. A frame that names what was never announced, or that contradicts an
+//! earlier one, ends the connection with `protocol` [H-4.2g].
 
 use alloc::collections::VecDeque;
 

@@ -1,9 +1,8 @@
-//! What of blocks goes into datagrams before slices: of each frame whether it is a reason to send one, the
-//! next that is due, and what becomes of it.
+//! The frames of blocks that go into datagrams before slices: for each kind whether it is a reason to send a
+//! datagram, the next frame that is due, and its fate.
 //!
-//! In this order: announcements; the pages of the tree that the next chunk needs. Before them go cancels,
-//! which [`announced`](super::announced) has, and behind them slices, which [`transfer`](super::transfer)
-//! has.
+//! The order is: announcements; then the pages of the tree that the next chunk needs. Cancels go before them;
+//! [`announced`](super::announced) has these. Slices go after them; [`transfer`](super::transfer) has these.
 
 use super::announced::Announced;
 use super::announcement::Announcement;
@@ -15,14 +14,14 @@ use crate::Instant;
 use crate::bulk::{NewBlock, SendBlock};
 use crate::wire::frames::{BlockFrame, HashesFrame};
 
-/// Of those, how many a block leaves to others that are more urgent.
+/// The number of places for announced blocks that a block leaves free for more urgent blocks.
 const RESERVED_ANNOUNCEMENTS: usize = 4;
 
 /// Blocks announced before their first chunk can be opened: so the next one follows without a pause, and the
 /// peer can say that it has it.
 const MAX_AHEAD: usize = 8;
 
-/// Credit below which none are announced ahead.
+/// Credit below which no blocks are announced ahead.
 const CREDIT_FOR_AHEAD: u64 = 16;
 
 impl OutgoingBlocks {

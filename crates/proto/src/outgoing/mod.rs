@@ -1,9 +1,9 @@
-//! The sending half of blocks (STANDARD-1, 4.2): what is announced, which pages of its tree are sent, what
-//! the peer has said of it, and when it is done.
+//! The sending half of blocks (STANDARD-1, 4.2): which blocks are announced, which pages of their trees are
+//! sent, what the peer has reported of them, and when they are done.
 //!
 //! [`OutgoingBlocks`] owns parts and connects them: blocks wait (`waiting`) until they are announced
 //! (`announced`), and those are sent by the chunk sender of a [`Transfer`], which decides about each slice.
-//! What the peer says it cannot take back (`feedback`), and the most urgent block has a minimum rate
+//! The peer cannot take its reports back (`feedback`), and the most urgent block has a minimum rate
 //! (`crawl`). The frames before slices are made in `frames`.
 
 mod ack_frequency;

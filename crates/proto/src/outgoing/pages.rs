@@ -21,7 +21,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Nothing was sent of a block of so many chunks.
+    /// The pages of a block of `chunks` chunks, of which none was sent.
     pub(super) const fn new(chunks: u32) -> Self {
         Self { chunks, sent: Vec::new(), lost: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! What a path is to blocks: kept from one transfer to the next for as long as the path is there.
+//! What the sender of blocks knows of a path: kept from one transfer to the next while the path exists.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -37,7 +37,7 @@ impl BlocksPath {
         self.known = known;
     }
 
-    /// What was measured may be a lie.
+    /// Forgets all measurements: they may be false, because the peer reported them.
     pub(crate) fn forget(&mut self) {
         *self = Self::new(self.id, self.rtt);
     }

@@ -97,7 +97,7 @@ impl Transfer {
         self.sender.as_deref()
     }
 
-    /// The same, to be changed.
+    /// The chunk sender, to be changed, while there are blocks.
     pub(crate) fn sender_mut(&mut self) -> Option<&mut Sender> {
         self.sender.as_deref_mut()
     }
@@ -111,7 +111,7 @@ impl Transfer {
         Some((self.sender.as_deref_mut()?, path.state_mut()?))
     }
 
-    /// The same, to be asked.
+    /// The chunk sender and the state of the path that it sends on, to be read, while there are blocks.
     #[inline]
     pub(crate) fn asked_on<'a>(
         &'a self,
@@ -162,7 +162,7 @@ impl Transfer {
         self.sender.as_ref().is_some_and(|sender| sender.has_unreported_want())
     }
 
-    /// The same, after which the program has heard of them.
+    /// Reports them to the program. Returns whether there were any.
     pub(crate) fn report_want(&mut self) -> bool {
         let sender = self.sender_mut().filter(|sender| sender.has_unreported_want());
         sender.map(Sender::on_want_reported).is_some()

@@ -60,7 +60,7 @@ impl ChunkValue {
 
 const CHUNK: u64 = MAX_CHUNK_BYTES as u64;
 
-/// Why there is no such tree.
+/// Why a tree could not be made.
 ///
 /// # Examples
 /// ```

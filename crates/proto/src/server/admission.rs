@@ -1,8 +1,8 @@
 //! Whether a verified request is accepted: the rules of the desk (STANDARD-1, H-3.1b; decision 0017).
 //!
-//! A worker has verified the request and its cookie before (`requests.rs`). The invariant: what is asked here
-//! is answered from memory, in a time that no client can lengthen; a request that is accepted is remembered
-//! and has its seat before the next one is asked about.
+//! A worker has verified the request and its cookie before (`requests.rs`). The invariant: each question is
+//! answered from memory, in a time that no client can lengthen; an accepted request is remembered and has its
+//! seat before the next question.
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -28,9 +28,9 @@ pub(super) struct OpenToken {
     pub(super) claims: TokenClaims,
 }
 
-/// What the desk is asked about a verified request.
+/// A worker's question to the desk about a verified request.
 pub(super) struct Question<'a> {
-    /// Who asks.
+    /// The worker that asks.
     pub(super) worker: u8,
     pub(super) path: FourTuple,
     pub(super) name: RequestName,
@@ -40,24 +40,24 @@ pub(super) struct Question<'a> {
     /// The latest time of day of the worker, and the one when it was started.
     pub(super) unix_time: u64,
     pub(super) started_unix: u64,
-    /// What is sent when it is called in the line.
+    /// The datagram that is sent when the request is called in the line.
     pub(super) call: &'a [u8],
 }
 
-/// What the desk says.
+/// The desk's answer.
 pub(super) enum Verdict {
     /// A copy of the request of this connection, of the worker that asks.
     Copy(ConnectionId),
     /// A copy of a request that this worker has.
     Elsewhere(usize),
-    /// It has to come again with a cookie.
+    /// The client has to repeat the request with a cookie.
     Retry,
-    /// It has to wait: its place in line, an estimate, and when to ask again.
+    /// The client has to wait: its place in line, an estimate, and when to ask again.
     InLine {
         place: Option<u32>,
         estimate: Option<Duration>,
         again: Duration,
-        /// This handshake is to be ended, for it keeps a seat from those in line.
+        /// A handshake that is to be ended, because it keeps a seat from the clients in line.
         ends: Option<ConnectionId>,
     },
     Refused(Refused),
@@ -67,18 +67,18 @@ pub(super) enum Verdict {
 /// A request may become a connection.
 pub(super) struct Seat {
     pub(super) address_proof: AddressProof,
-    /// What to assume of its path.
+    /// The values to assume for its path.
     pub(super) known: Known,
-    /// This handshake is to be ended to make room.
+    /// A handshake that is to be ended to make room.
     pub(super) ends: Option<ConnectionId>,
 }
 
 /// Names a client, as its token does.
 pub(super) type ClientName = [u8; 8];
 
-/// The handshakes of one prefix that may have the larger credit of an address in their token at a time. A
-/// handshake that is never completed lasts 10 s, so that spoofed ones send 1.5 MiB in that time to a victim,
-/// however many tokens there are. Those of an honest address last a round trip.
+/// The maximum number of handshakes of one prefix that have the larger credit of an address in their token at
+/// a time. A handshake that is never completed lasts 10 s, so spoofed ones make the server send 1.5 MiB in
+/// that time to a victim, however many tokens there are. Those of an honest address last a round trip.
 const MAX_CREDITED_PER_PREFIX: usize = 4;
 
 /// The part of a source address that limits are counted by.
@@ -149,10 +149,10 @@ impl Desk {
         let limits = self.rules.config.limits;
         let is_known = self.line.knows(name, *path);
         let has_cookie = *by_cookie || is_known;
-        // The handshake of a transport may prove the address too. It gives no room in the memory, though:
-        // what that forgets has an old cookie.
+        // The handshake of a transport may prove the address too. But it cannot replace a cookie where the
+        // memory needs one: the requests that the memory has forgotten have an old cookie.
         let is_proven = has_cookie || path.carried.is_some_and(|carried| carried.is_proven);
-        // A token is remembered for itself, and takes one place at most: who floods with them needs as many.
+        // Each token is remembered, and takes one place at most: a flood needs one token for each place.
         let is_busy = self.handshakes.len() >= limits.handshakes_without_cookie;
         let needs_cookie = token.is_none() && (is_busy || self.memory.needs_cookie());
         let queues = self.line.is_before(name, self.free_seats());
@@ -217,8 +217,8 @@ impl Desk {
                 return Err((Some(RefusalCode::TokenUsed), DropReason::TokenUsed));
             }
         }
-        // What has expired by the clock of another worker may be forgotten already. Who has waited in line
-        // since it was valid keeps its place.
+        // A token that has expired by the clock of another worker may be forgotten already. A client that
+        // has waited in line since its token was valid keeps its place.
         if token.claims.expiry_unix <= self.unix_time && !self.line.knows(name, path) {
             return Err((Some(RefusalCode::TokenExpired), DropReason::TokenExpired));
         }

@@ -1,9 +1,9 @@
 //! The numbers that all workers of a server read and change without asking the desk.
 //!
 //! Each is one atomic number, and nothing else depends on the order in which they are seen: memory and the
-//! uplink are sums, and the rest says that there is something to ask the desk about, which the next round
-//! does if this one did not see it yet. The invariant: with one worker they are exactly what that worker
-//! would keep for itself.
+//! uplink are sums, and the other numbers say that a worker has a question for the desk; a worker that does
+//! not see that in this round asks in the next. The invariant: with one worker they are exactly the numbers
+//! that this worker would keep for itself.
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -17,13 +17,13 @@ use crate::Instant;
 pub(super) struct Board {
     /// Bytes that clients make all workers hold.
     held: AtomicUsize,
-    /// When everything sent so far is within the budget of the uplink, in nanoseconds of the machines' time.
+    /// The time at which the uplink's budget covers everything sent, in nanoseconds of the machines' time.
     paid_at: AtomicU64,
     /// The budget that a crowd finds out.
     crowd: Crowd,
-    /// How often the reset key was replaced.
+    /// The number of times that the reset key was replaced.
     reset_keys: AtomicU64,
-    /// For each worker whether the desk has something for it to do.
+    /// For each worker, whether the desk has an order for it.
     orders: Box<[AtomicBool]>,
 }
 

@@ -30,8 +30,8 @@ use crate::settings;
 pub struct ServerCredentials {
     /// Clients with this secret, from a ticket.
     pub secret: Option<Secret>,
-    /// Clients with this secret too, from another ticket, which may be let do other things:
-    /// [`Connection::has_other_secret`](crate::connection::Connection::has_other_secret) says whose it is.
+    /// Clients with this secret too, from another ticket, which may give other rights:
+    /// [`Connection::has_other_secret`](crate::connection::Connection::has_other_secret) says which it is.
     pub other_secret: Option<Secret>,
     /// Clients with a connect token sealed with one of these keys. Two are in use while a key is replaced.
     pub token_keys: Vec<TokenKey>,
@@ -40,8 +40,8 @@ pub struct ServerCredentials {
     /// All clients, without encryption: for a LAN and for tests. Default `false`.
     pub open: bool,
     /// Lets clients notice at once that this server was restarted: 32 bytes that it keeps, and that no other
-    /// running server has. Two servers with the same could be used to end each other's connections. Without
-    /// it, clients notice a restart by the idle timeout.
+    /// running server has. Two servers with the same secret could be used to end each other's connections.
+    /// Without it, clients notice a restart by the idle timeout.
     pub reset_secret: Option<Secret>,
 }
 
@@ -53,7 +53,7 @@ impl ServerCredentials {
         self
     }
 
-    /// Accepts clients with this secret too, from another ticket, and tells them from those of the first.
+    /// Accepts clients with this secret too, from another ticket, and distinguishes them from the first's.
     #[must_use]
     pub fn with_other_secret(mut self, secret: Secret) -> Self {
         self.other_secret = Some(secret);
@@ -63,7 +63,7 @@ impl ServerCredentials {
     /// Accepts clients with a connect token sealed with this key, besides those of other keys.
     #[must_use]
     pub fn with_token_key(mut self, key: TokenKey) -> Self {
-        // A vector that grows leaves what it held behind. Here each key is copied, and its old place wiped.
+        // A vector that grows leaves its old contents behind. Here each key is copied, its old place wiped.
         let mut keys = Vec::with_capacity(self.token_keys.len() + 1);
         keys.extend(self.token_keys.iter().cloned());
         keys.push(key);
@@ -71,7 +71,7 @@ impl ServerCredentials {
         self
     }
 
-    /// Whether anybody else may have the reset secret.
+    /// Whether the reset secret is also another credential, which others may have.
     pub(crate) fn shares_reset_secret(&self) -> bool {
         let tokens = self.token_keys.iter().map(|token_key| &token_key.key);
         let identity = self.identity.as_ref().map(Identity::private);
@@ -87,7 +87,7 @@ impl ServerCredentials {
     }
 
     /// Lets clients notice at once that this server was restarted: with 32 bytes that it keeps, and that no
-    /// other running server has. Two servers with the same could be used to end each other's connections.
+    /// other running server has. Two servers with one secret could be used to end each other's connections.
     #[must_use]
     pub fn with_reset_secret(mut self, secret: Secret) -> Self {
         self.reset_secret = Some(secret);
@@ -118,9 +118,9 @@ settings! {
     /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ServerLimits {
-        /// Connections, including handshakes in progress, but for those that have ended. By default
-        /// (`usize::MAX`) one for each 64 KiB of `memory_bytes` ([`seats`](Self::seats)): an idle one takes
-        /// some 5 KiB, one that is sent a block some 30.
+        /// Connections, including handshakes in progress, without those that have ended. By default
+        /// (`usize::MAX`) one for each 64 KiB of `memory_bytes` ([`seats`](Self::seats)): an idle connection
+        /// takes some 5 KiB, one that is sent a block some 30 KiB.
         connections: usize = usize::MAX, with_connections;
         /// Clients that wait in line while there are as many connections as allowed, some 400 bytes each; of
         /// one prefix 1,024 at most. With 0 they are refused as `Full`. Default 16,384.
@@ -130,12 +130,12 @@ settings! {
         connections_per_prefix: usize = 256, with_connections_per_prefix;
         /// Handshakes in progress, and those that were refused and are not gone. At the limit the prefix with
         /// the most loses one to a prefix with fewer; among equals, the oldest one ends if it is a second
-        /// old. If there is none, requests are dropped without an answer, because clients repeat them.
-        /// Default 12,288, some 9 KB each: a tenth of `memory_bytes`, and three quarters of the seats that
-        /// has.
+        /// old. If no handshake can be ended, requests are dropped without an answer, because clients repeat
+        /// them. Default 12,288, some 9 KB each: a tenth of the default `memory_bytes`, and three quarters of
+        /// the default seats.
         handshakes: usize = 12_288, with_handshakes;
-        /// Handshakes in progress from one source prefix; more are dropped the same way. Default 64: one
-        /// address with the secret must not use up all handshakes.
+        /// Handshakes in progress from one source prefix; further requests are dropped without an answer.
+        /// Default 64: one address with the secret must not use up all handshakes.
         handshakes_per_prefix: usize = 64, with_handshakes_per_prefix;
         /// Handshakes in progress above which a request needs a cookie, which costs a round trip, unless it
         /// has a token, which takes one place at most. Default 1,024.
@@ -147,20 +147,20 @@ settings! {
         /// Refusals and resets per second, for all sources together. Default 100.
         answers_per_second: u32 = 100, with_answers_per_second;
         /// Tokens remembered until they expire, some 130 bytes each, and as many requests without a token,
-        /// some 30 bytes each, so that none is accepted twice. With so many unexpired tokens, others are
-        /// refused as `Full`; after so many requests, others need a cookie for the rest of the run, which
+        /// some 30 bytes each, so that none is accepted twice. When the tokens reach this number, others are
+        /// refused as `Full`; when the requests reach it, others need a cookie for the rest of the run, which
         /// costs a round trip. Default 262,144.
         remembered: usize = 262_144, with_remembered;
     }
 }
 
-/// Of `memory_bytes`, for each connection: twice what one takes that is sent a block, with the system's part
-/// of it.
+/// The part of `memory_bytes` for each connection: twice the memory of a connection that is sent a block,
+/// with the system's part of it.
 const SEAT_BYTES: usize = 64 << 10;
 
 impl ServerLimits {
-    /// How many connections there are at a time, at most: `connections`, or one for each 64 KiB of
-    /// `memory_bytes` if that is not set. 16,384 by default.
+    /// The maximum number of connections at a time: `connections`, or if that is not set, one for each 64 KiB
+    /// of `memory_bytes`. 16,384 by default.
     ///
     /// # Examples
     /// ```
@@ -195,11 +195,11 @@ pub enum TokenAudience {
     /// Those that name one of its `addresses`, or are for every server.
     #[default]
     Own,
-    /// All, whatever server they name. Of several such servers with one key each accepts a token once.
+    /// All, whatever server they name. Each of several such servers with one key accepts a token once.
     Any,
 }
 
-/// What a server does about an uplink of which it was not told what it has.
+/// How a server treats its uplink when no rate is configured for it.
 ///
 /// # Examples
 /// ```
@@ -213,11 +213,11 @@ pub enum TokenAudience {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnknownUplink {
-    /// It takes it for unlimited: each connection finds out what its own link has.
+    /// It takes the uplink for unlimited: each connection finds out the rate of its own link.
     #[default]
     Unlimited,
-    /// From 16 connections on that send blocks at a time it finds out what they have together, and they take
-    /// turns as with a limit that was told.
+    /// When 16 or more connections send blocks at a time, it finds out the rate that they have together, and
+    /// they take turns as with a configured limit.
     FoundOut,
 }
 
@@ -238,8 +238,8 @@ pub enum EarlierTokens {
     /// It refuses them, because an earlier run may have accepted them, and the client asks for another.
     #[default]
     Refused,
-    /// It accepts them: for a server that is started for clients who have their tokens. After a restart each
-    /// may be used once more, until it expires.
+    /// It accepts them: for a server that is started for clients that have their tokens. After a restart each
+    /// token may be used once more, until it expires.
     Accepted,
 }
 
@@ -274,16 +274,16 @@ settings! {
         earlier_tokens: EarlierTokens = EarlierTokens::default(), with_earlier_tokens;
         /// How many clients it accepts, and how much memory and work they may cause.
         limits: ServerLimits = ServerLimits::default(), with_limits;
-        /// Bits per second that it sends in all, UDP and IPv4 headers included, at least 100,000: what its
-        /// own uplink has. Blocks, and messages that share the rate with them, wait for it, and clients take
-        /// turns; a game's packets and all else go at once, and are counted. Default no limit.
+        /// Bits per second that it sends in all, UDP and IPv4 headers included, at least 100,000: the rate
+        /// of its own uplink. Blocks, and messages that share the rate with them, wait for this budget, and
+        /// clients take turns; a game's packets and all else go at once, and are counted. Default no limit.
         max_uplink_bps: u64 = u64::MAX, with_max_uplink_bps;
-        /// What it does without such a limit. Default `Unlimited`.
+        /// How it treats its uplink without such a limit. Default `Unlimited`.
         unknown_uplink: UnknownUplink = UnknownUplink::default(), with_unknown_uplink;
         /// A block that each client is sent as soon as its request is accepted, in the same flight as the
-        /// answer: the world that players join. No thread of the program has to hear of the client before, so
-        /// a program that refuses clients has sent them its beginning by then. A client that accepts no
-        /// blocks of its size is closed as `NOT_ACCEPTED`. Default none.
+        /// answer: the world that players join. No thread of the program has to handle the client before, so
+        /// a program that refuses a client later has already sent it the beginning of the block. A client
+        /// that accepts no blocks of this size is closed as `NOT_ACCEPTED`. Default none.
         first_block: Option<Block> = None, with_first_block;
         /// The settings of its connections.
         connection: ConnectionConfig = ConnectionConfig::default(), with_connection;

@@ -1,63 +1,65 @@
-//! How much a crowd may send in a second, where nobody said what the server's uplink has.
+//! The send rate of a crowd of connections, for a server whose uplink rate is not configured.
 //!
-//! Each transfer finds out what its own client's link has. When a thousand begin at once, what their links
-//! may hold is together more than what they share: the server's uplink, its processors, a network between.
-//! So where many connections send blocks at a time they have one budget, take turns for it
-//! ([`Uplink`](super::uplink::Uplink)), and find out how much it is as one sender would. In each round, as
-//! long as somebody waits, it grows; when many of them lose much in one round, or all find a queue, it is too
-//! much, and becomes what has arrived (CROWDS, "The uplink, found out").
+//! Each transfer measures the rate of its own client's link. When a thousand begin at once, the sum of their
+//! links' rates exceeds what they share: the server's uplink, its processors, a network between. Therefore,
+//! when many connections send blocks at a time, they have one budget, take turns for it
+//! ([`Uplink`](super::uplink::Uplink)), and find out its size as one sender would. The budget grows in each
+//! round, as long as a connection waits. When many of them lose much in one round, or nearly all find a
+//! queue, it is too large, and becomes the rate that has arrived (CROWDS, "The uplink, found out").
 //!
-//! What a single link loses says nothing, however much that is. So it is connections that are counted, and
-//! not datagrams. And what was lost together says nothing of any client's link: they begin anew.
+//! The losses of a single link say nothing about the uplink, however many they are. So connections are
+//! counted, not datagrams. And losses that many have together say nothing about any client's link: these
+//! connections measure their links anew.
 //!
-//! The numbers are of all workers, each an atomic one as on the [`Board`](super::board::Board); the desk
-//! judges rounds. The invariant: with fewer than [`MIN_SENDERS`] there is no limit, and nothing is known.
+//! The numbers are sums over all workers, each an atomic one as on the [`Board`](super::board::Board); the
+//! desk judges rounds. The invariant: fewer than [`MIN_SENDERS`] have no limit, and nothing is known of one.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use core::time::Duration;
 
 use crate::Instant;
 
-/// Connections that send blocks at a time from which on they are a crowd. Fewer never wait for each other.
+/// The number of connections sending blocks at a time that makes a crowd. Fewer never wait for each other.
 const MIN_SENDERS: usize = 16;
 
 /// Datagrams a second at first, 500 Mbit/s: on 1 Gbit/s the first round is no flood, and 10 Gbit/s are
 /// reached in five round trips.
 const FIRST_RATE: u64 = 50_000;
 
-/// The least, 10 Mbit/s, whatever is reported; and the most, which is no limit.
+/// The minimum, 10 Mbit/s, whatever is reported; and the maximum, which is no limit in practice.
 const MIN_RATE: u64 = 1_000;
 const MAX_RATE: u64 = 1_000_000_000;
 
-/// A round ends when as many datagrams have a fate as were in flight at its beginning. It lasts as long at
-/// least, so that acks that were delayed count, and at most, for those that are silent.
+/// A round ends when as many datagrams are acknowledged or lost as were in flight at its beginning. It lasts
+/// at least [`MIN_ROUND`], so that delayed acks count, and at most [`MAX_ROUND`], because clients may be
+/// silent.
 const MIN_ROUND: Duration = Duration::from_millis(10);
 const MAX_ROUND: Duration = Duration::from_millis(250);
 
-/// Connections that a verdict needs.
+/// The number of connections with a say that a verdict needs.
 const MIN_REPORTERS: usize = 16;
 
-/// More than one of so many that lose much in one round is too many. Where each has a link of its own it is
-/// one of thirty, first flights included.
+/// The budget is too large if more than one in five connections loses much in a round. Where each has a link
+/// of its own it is one in thirty, first flights included.
 const LOSERS: usize = 5;
 
-/// Where more than this part of them finds a queue, it is one that they share: with queues of their own
-/// those that have just begun find none.
+/// If more than this part of the connections finds a queue, they share that queue: where each has a queue of
+/// its own, connections that have just begun find none.
 const QUEUED: (usize, usize) = (7, 8);
 
-/// The growth in a round before the first verdict, and the budget beside what arrives: acks tell of what was
-/// sent a round trip ago, when it was less.
+/// Before the first verdict: the growth in a round, and the maximum of the budget as a multiple of the rate
+/// that arrives. Acks report what was sent a round trip ago, when the budget was smaller.
 const EARLY_GROWTH: f64 = 1.0;
 const EARLY_OVER: f64 = 3.0;
 
-/// The same afterwards. The growth begins so small, becomes half as much more in each round, and is eightfold
-/// in a second at most.
+/// After the first verdict: the growth in a round, which begins at a sixteenth, increases by half in each
+/// round and is at most an eighth; and the maximum of the budget as a multiple of the rate that arrives.
 const FIRST_GROWTH: f64 = 1.0 / 16.0;
 const GROWTH_GAIN: f64 = 1.5;
 const MAX_GROWTH: f64 = 1.0 / 8.0;
 const OVER: f64 = 1.3;
 
-/// What arrived is the most of so many rounds: in a single one acks may be late.
+/// The number of rounds of which the highest arrival rate counts: in a single round acks may be late.
 const ROUNDS: usize = 4;
 
 /// The numbers that all workers add to and read.
@@ -71,40 +73,40 @@ pub(super) struct Crowd {
     rate: AtomicU64,
     /// Rounds are judged.
     is_judged: AtomicBool,
-    /// The number of this round, when it began, and how many datagrams have a fate when it ends.
+    /// The number of this round, its beginning, and the number of acked and lost datagrams that ends it.
     round: AtomicU64,
     began: AtomicU64,
     fates: AtomicUsize,
-    /// Somebody had to wait in this round.
+    /// A connection had to wait in this round.
     was_short: AtomicBool,
     /// Datagrams acknowledged and lost in this round.
     acked: AtomicUsize,
     lost: AtomicUsize,
-    /// Connections with a say in this round, and how many of them lose much, or find a queue.
+    /// Connections with a say in this round; those of them that lose much; those that find a queue.
     reporters: AtomicUsize,
     losers: AtomicUsize,
     queued: AtomicUsize,
-    /// What was lost before this round was lost together.
+    /// Losses before this round were the crowd's, not those of single links.
     excused: AtomicU64,
 }
 
-/// What a connection says of a round.
+/// What a connection reports about a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Say {
     /// It loses much.
     pub(super) is_loser: bool,
-    /// All of its datagrams found a queue.
+    /// All of its round trips found a queue.
     pub(super) is_queued: bool,
 }
 
 /// What the desk remembers from round to round.
 #[derive(Debug)]
 pub(super) struct Judge {
-    /// How much the budget grows in the next round; `None` before the first verdict.
+    /// The growth of the budget in the next round; `None` before the first verdict.
     growth: Option<f64>,
-    /// What arrived in a second, in the last rounds.
+    /// Datagrams per second that arrived in each of the last rounds.
     passed: [f64; ROUNDS],
-    /// What is heard of in this round was sent before the budget was cut.
+    /// The datagrams acknowledged or lost in this round were sent before the budget was cut.
     is_stale: bool,
 }
 
@@ -128,7 +130,7 @@ impl Crowd {
         }
     }
 
-    /// Whether there are as many as have a budget.
+    /// Whether there are enough connections for a crowd, which has a budget.
     pub(super) fn is_there(&self) -> bool {
         self.senders.load(Relaxed) >= MIN_SENDERS
     }
@@ -142,33 +144,33 @@ impl Crowd {
         self.round.load(Relaxed)
     }
 
-    /// The round before which losses were everybody's.
+    /// The round before which losses were the crowd's, not those of single links.
     pub(super) fn excused(&self) -> u64 {
         self.excused.load(Relaxed)
     }
 
-    /// Somebody has to wait.
+    /// A connection has to wait.
     pub(super) fn on_short(&self) {
         self.was_short.store(true, Relaxed);
     }
 
-    /// A connection begins to send blocks, or ends.
+    /// A connection begins or ceases to send blocks.
     pub(super) fn set_sending(&self, before: bool, now: bool) {
         change(&self.senders, before.into(), now.into());
     }
 
-    /// A connection that had so many datagrams in flight has so many now.
+    /// A connection has `now` datagrams in flight, where it had `before`.
     pub(super) fn set_in_flight(&self, before: u32, now: u32) {
         change(&self.in_flight, before as usize, now as usize);
     }
 
-    /// So many more datagrams were acknowledged, and lost.
+    /// Adds the datagrams that were newly acknowledged, and those newly lost.
     pub(super) fn add_fates(&self, acked: u32, lost: u32) {
         change(&self.acked, 0, acked as usize);
         change(&self.lost, 0, lost as usize);
     }
 
-    /// What a connection said of this round before, and says now.
+    /// A connection reports `now` about this round, where it reported `before`.
     pub(super) fn set_say(&self, before: Option<Say>, now: Option<Say>) {
         if before != now {
             let count = |say: Option<Say>, is: fn(Say) -> bool| usize::from(say.is_some_and(is));
@@ -255,7 +257,7 @@ impl Judge {
         let is_queued = QUEUED.1 * get(&crowd.queued) > QUEUED.0 * reporters;
         let rate = if core::mem::take(&mut self.is_stale) {
             crowd.excused.store(crowd.round() + 1, Relaxed);
-            // Of the first round, which was cut short, little had arrived.
+            // The first round was cut short, and little had arrived in it.
             rate.max(passed)
         } else if was_short && reporters >= MIN_REPORTERS && (is_lossy || is_queued) {
             (self.is_stale, self.growth) = (true, Some(FIRST_GROWTH));
@@ -278,7 +280,7 @@ mod tests {
 
     const GOOD: Say = Say { is_loser: false, is_queued: false };
 
-    /// A crowd of 20 that somebody has joined.
+    /// A crowd of 20 connections, with its first round begun.
     fn crowd() -> (Crowd, Judge, Instant) {
         let (crowd, mut judge) = (Crowd::new(), Judge::new());
         (0..20).for_each(|_| crowd.set_sending(false, true));
@@ -287,7 +289,7 @@ mod tests {
         (crowd, judge, now)
     }
 
-    /// A round of 100 ms in which somebody waits, so many arrive, and so many of 20 say this.
+    /// A round of 100 ms: a connection waits, `arrive` datagrams arrive, `say_so` connections report `say`.
     fn round(it: &mut (Crowd, Judge, Instant), arrive: u32, say: Say, say_so: usize) -> u64 {
         let (crowd, judge, now) = it;
         *now = *now + Duration::from_millis(100);

@@ -1,11 +1,12 @@
-//! What all workers of a server share: who may come in, and what was used up.
+//! The state that all workers of a server share: admission, seats, and budgets.
 //!
-//! A [`Desk`] decides about a request (`admission.rs`), and hears afterwards what became of it. It is asked
-//! once for each request, for each refusal and reset, and told of each end of a handshake and of a
-//! connection; never for data. It computes no cryptography, so it may be behind a lock that is held shortly.
+//! A [`Desk`] decides about a request (`admission.rs`); afterwards the worker reports the outcome. Workers
+//! ask the desk once for each request, refusal and reset, and report each end of a handshake and of a
+//! connection; they never ask it about data. It computes no cryptography, so a lock on it is held for a short
+//! time only.
 //!
-//! The invariant: what it counts are the seats it has given and not had back, whatever order the workers
-//! report in. A seat is given before its keys are agreed on, so no limit is exceeded meanwhile.
+//! The invariant: it counts the seats that it has given and not got back, in whatever order the workers
+//! report. A seat is given before its keys are agreed on, so no limit is exceeded meanwhile.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -31,8 +32,8 @@ use crate::connection::ConfigError;
 use crate::crypto::{Entropy, ResetKey, Suites};
 use crate::{Instant, Platform, SendBudget, debug_as};
 
-/// What all workers of a server share: memory of tokens and requests, seats, handshakes, the budget of
-/// refusals, known paths.
+/// The state that all workers of a server share: memory of tokens and requests, seats, handshakes, the budget
+/// of refusals, known paths.
 ///
 /// [`ServerMachine`](super::ServerMachine) has one, and one [`Worker`]. A server of several threads has one
 /// behind a lock, and a worker for each thread.
@@ -41,8 +42,8 @@ pub struct Desk {
     pub(super) memory: Memory,
     /// The connection of each request that has one.
     pub(super) seats: BTreeMap<RequestName, ConnectionId>,
-    /// Of these, those that ended before their handshakes were complete: each is there until its close is
-    /// sent, and holds no seat. Refused by the program, they would keep others out for seconds otherwise.
+    /// Those of `seats` that ended before their handshakes were complete: each stays until its close is sent,
+    /// and holds no seat. Otherwise connections refused by the program would keep others out for seconds.
     unseated: BTreeSet<RequestName>,
     /// Connections of each source prefix.
     pub(super) prefixes: BTreeMap<Prefix, usize>,
@@ -225,16 +226,16 @@ impl Desk {
         }
     }
 
-    /// Seats that nobody has.
+    /// The number of free seats.
     pub(super) fn free_seats(&self) -> usize {
         let limits = self.rules.config.limits;
-        // A connection is there until the program has read that it ended. One that reads nothing makes the
-        // server hold no more of them than there may be handshakes.
+        // A connection stays until the program has read that it ended. If the program reads nothing, at most
+        // `handshakes` of these connections are held beyond the seats.
         let held = self.seats.len() - self.unseated.len().min(limits.handshakes);
         limits.seats().saturating_sub(held)
     }
 
-    /// A connection is gone, and so its seat is free, unless it was before.
+    /// A connection is gone, and so its seat is free, unless it was free before.
     fn leave(&mut self, name: &RequestName, prefix: Prefix) {
         self.seats.remove(name);
         if !self.unseated.remove(name) {

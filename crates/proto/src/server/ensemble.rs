@@ -1,14 +1,14 @@
 //! The connections of one client address that send blocks: RFC 9040 calls them an ensemble.
 //!
-//! Ten players behind one access are one path to the server that serves them. Each that finds out alone what
-//! the path has sends a first flight of its own, takes the others' queue for the path's, and loses much. So
-//! they have one window, and take turns in it (CROWDS, "One address"). It begins with what the boldest of
-//! them would have in flight alone. The last one that is left goes on with all of it.
+//! Ten players behind one access share one path from the server. A connection that measures the path alone
+//! sends a first flight of its own, takes the others' queue for a part of the path, and loses much. So the
+//! connections have one window, and take turns in it (CROWDS, "One address"). The window begins with the
+//! datagrams that the boldest of them would have in flight alone. The last member keeps all of the window.
 //!
-//! Members may have links of their own behind one address (a provider's NAT), and may lie. So there is a
-//! queue only if half of those that are heard of see one, and losses count only where there is one, because
-//! what overflows is seen by all. Each member has a window of its own beside, by the same law, for what only
-//! it sees.
+//! Members may have links of their own behind one address (a provider's NAT), and may lie. So a queue counts
+//! only if half of the members that are heard of see it, and losses count only where there is a queue,
+//! because all members see a queue that overflows. Each member also has a window of its own, by the same
+//! law, for the queue and losses that only it sees.
 //!
 //! The invariants: the datagrams in flight are the sum over the members; a connection that waits is a member,
 //! and waits once.
@@ -27,29 +27,29 @@ use crate::Instant;
 use crate::connection::{Flight, Left};
 use crate::wire::request::REQUEST_BYTES;
 
-/// How fast a window may go out, in windows a round trip: while it grows, and once a queue was met. Linux
-/// paces TCP so, in slow start and after it.
+/// The pace at which a window may be sent, in windows a round trip: while it grows, and once a queue was
+/// met. Linux paces TCP so, in slow start and after it.
 const PACE: (f64, f64) = (2.0, 1.2);
 
-/// A turn is an eighth of the window, and at most what a connection sends at a time: a quarter of the least
-/// queue that is usual.
+/// A turn is an eighth of the window, and at most the datagrams that a connection sends at a time: a quarter
+/// of the shortest usual queue.
 const TURNS: f64 = 8.0;
 const MAX_TURN: f64 = 16.0;
 
 /// The train of slices that opens each block.
 const TRAIN: f64 = 20.0;
 
-/// What each one brings that begins before a queue was met, up to what the boldest would send alone: TCP's
-/// initial window (RFC 6928).
+/// The datagrams that each connection adds that begins before a queue was met, up to those that the boldest
+/// would send alone: TCP's initial window (RFC 6928).
 const EACH_BRINGS: f64 = 10.0;
 
-/// With more acknowledged a member that was alone fills the path already.
+/// A member that was alone and has more datagrams acknowledged than this already fills the path.
 const SETTLED: u64 = 256;
 
-/// What a turn counts for the members with the least and the most left, of many; of two it is 1.4 and 0.6.
-/// Of equals that begin at once the first is done after little more than half of the time of the last, and
-/// the mean after 0.78 of it, where it would be 1; rates differ by so little that Jain's index stays above
-/// 0.95.
+/// The weights of the members with the least and the most left to send, of many members; of two members they
+/// are 1.4 and 0.6. When equal transfers begin at once, the first is done after little more than half of the
+/// time of the last, and the mean after 0.78 of it, where it would be 1; rates differ by so little that
+/// Jain's index stays above 0.95.
 const WEIGHTS: (f64, f64) = (1.8, 0.2);
 
 /// A round trip that is assumed where none was measured.
@@ -59,14 +59,14 @@ const UNKNOWN_TRIP: f64 = 0.05;
 #[derive(Debug)]
 struct Member {
     flight: Flight,
-    /// Its own window, and what it saw in the present round of that.
+    /// Its own window, and the fates and the queue that it saw in the present round of that window.
     window: Window,
     seen: Seen,
-    /// What it saw in the present round of all.
+    /// The fates and the queue that it saw in the present round of all.
     seen_with_all: Seen,
-    /// What others have found of the path.
+    /// What other members have found out about a longer path.
     longer: Longer,
-    /// The datagrams of its turns, by its weight.
+    /// The datagrams of its turns, each divided by its weight.
     served: f64,
     weight: f64,
     /// Bytes that it has left to send.
@@ -82,21 +82,21 @@ pub(super) struct Ensemble {
     in_flight: u64,
     /// Those of them that have a slice.
     slices: u64,
-    /// Of the present round: datagrams that had a fate, and the members that were heard of.
+    /// Datagrams that were acknowledged or lost in the present round, and their members.
     fates: u64,
     heard: Vec<ConnectionId>,
-    /// Round trips in seconds: of those in the middle, and the least of all.
+    /// Round trips in seconds: the median of the members', and the shortest of all.
     trip: f64,
     least_trip: f64,
-    /// Those that wait, by what they were served.
+    /// The members that wait, by the datagrams that they were served.
     waiting: BTreeSet<(u64, ConnectionId)>,
-    /// Whose turn it is, and the datagrams that are left of it.
+    /// The member whose turn it is, and the datagrams left in the turn.
     turn: Option<(ConnectionId, u64)>,
-    /// What the last one that had a turn was served.
+    /// The datagrams served to the member that had the last turn, by its weight.
     served: f64,
-    /// When the next datagram is within the pace.
+    /// The time from which on the next datagram is within the pace.
     paced_at: Instant,
-    /// Datagrams that had a fate since the weights were set.
+    /// Datagrams acknowledged or lost since the weights were set.
     unweighed: u64,
 }
 
@@ -124,7 +124,7 @@ impl Ensemble {
     }
 
     /// A connection begins to send blocks, or is not alone any more. Alone it would send `bps` bits per
-    /// second before it hears anything.
+    /// second before the first ack.
     pub(super) fn join(&mut self, id: ConnectionId, flight: Flight, bps: u64) {
         let trip = flight.rtt.max(flight.min_rtt);
         let first = TRAIN + datagrams(bps, trip.as_secs_f64());
@@ -200,8 +200,8 @@ impl Ensemble {
         }
     }
 
-    /// A member's path has become longer by `found` in all. If that is more than before, and another has
-    /// found as much, the others are told.
+    /// A member's path has become longer by `found` in all. If that is more than before, and another member
+    /// has found the same growth, it is reported to all others.
     fn hear_of_longer(&mut self, id: ConnectionId, found: Duration) {
         let Some(member) = self.members.get_mut(&id) else { return };
         let by = found.saturating_sub(member.flight.longer).as_secs_f64();
@@ -217,7 +217,7 @@ impl Ensemble {
         }
     }
 
-    /// Judges a round by what those in the middle saw.
+    /// Judges a round by the median of what its members saw.
     fn judge(&mut self) {
         let mut all = Seen::NOTHING;
         let (mut queues, mut trips, mut paths) = (Vec::new(), Vec::new(), Vec::new());
@@ -232,7 +232,8 @@ impl Ensemble {
         self.trip = middle(trips).unwrap_or(self.trip);
         all.queue = middle(queues).unwrap_or(f64::INFINITY);
         if !self.window.has_met_queue() && self.least_trip.is_finite() {
-            // Who begins in a queue takes it for the path: others have begun before it stood.
+            // A member that begins in a queue takes it for a part of the path. One that began before it knows
+            // the path without it.
             all.queue = all.queue.max(self.trip - self.least_trip);
         }
         if !self.waiting.is_empty() {
@@ -241,14 +242,14 @@ impl Ensemble {
         self.window.judge(&all, self.trip, self.in_flight);
         self.window.grow_to(middle(paths).unwrap_or(0.0));
         self.fates = 0;
-        // So seldom that it costs little for each datagram, however many there are.
+        // This is so rare that it costs little for each datagram, whatever the number of members.
         if self.unweighed >= self.members.len() as u64 {
             self.unweighed = 0;
             self.set_weights();
         }
     }
 
-    /// The members with the least left are served somewhat more.
+    /// Sets the weights: the members with the least left to send are served somewhat more.
     fn set_weights(&mut self) {
         let mut left: Vec<_> = self.members.iter().map(|(&id, it)| (it.left, id)).collect();
         left.sort_unstable();
@@ -272,7 +273,7 @@ impl Ensemble {
         }
     }
 
-    /// Whether its own window lets a member send.
+    /// Whether a member's own window has room for a datagram.
     fn has_own_room(&mut self, id: ConnectionId) -> bool {
         let Some(member) = self.members.get_mut(&id) else { return true };
         let Flight { in_flight, slices, .. } = member.flight;
@@ -283,7 +284,7 @@ impl Ensemble {
         has_room
     }
 
-    /// Whether the window and the pace have room for so many datagrams.
+    /// Whether the window and the pace have room for `datagrams` more.
     fn has_room(&self, now: Instant, datagrams: f64) -> bool {
         self.window.has_room(self.in_flight, self.slices, datagrams) && self.paced_at <= now
     }
@@ -341,7 +342,7 @@ impl Ensemble {
         member.left = left.bytes;
         if has_room && !member.waits {
             member.waits = true;
-            // Who was away has no claim on that time.
+            // A member that did not wait has no claim to the turns of that time.
             member.served = member.served.max(self.served - turn);
             self.waiting.insert(place(id, member));
         }
@@ -351,7 +352,7 @@ impl Ensemble {
         (self.window.size() / TURNS).clamp(1.0, MAX_TURN)
     }
 
-    /// The next one whose turn begins now.
+    /// The member whose turn begins now, if one does.
     pub(super) fn begin_turn(&mut self, now: Instant) -> Option<ConnectionId> {
         let turn = self.turn_datagrams();
         if self.turn.is_some() || self.waiting.is_empty() || !self.has_room(now, turn) {
@@ -366,7 +367,7 @@ impl Ensemble {
         Some(id)
     }
 
-    /// When a turn begins, if nothing is heard before; `None` if an ack has to make room.
+    /// When the next turn begins, if no ack comes before; `None` if an ack has to make room.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let is_awaited = self.turn.is_none() && !self.waiting.is_empty();
         let has_room = self.window.has_room(self.in_flight, self.slices, self.turn_datagrams());
@@ -389,12 +390,12 @@ fn datagrams(bps: u64, seconds: f64) -> f64 {
     bps as f64 * seconds / (8 * REQUEST_BYTES) as f64
 }
 
-/// What the path holds by the rate that a member's trains have shown, before any window has grown to it.
+/// The datagrams that the path holds, by the rate that a member's trains have shown.
 fn path_of(flight: &Flight) -> f64 {
     datagrams(flight.link_bps, flight.min_rtt.as_secs_f64())
 }
 
-/// What became known of a member's datagrams.
+/// The newly acknowledged and lost datagrams of a member, and the queue that they saw.
 fn news(before: &Flight, now: &Flight) -> Seen {
     let acked = now.acked.saturating_sub(before.acked);
     let lost = now.lost.saturating_sub(before.lost);
@@ -402,13 +403,13 @@ fn news(before: &Flight, now: &Flight) -> Seen {
     Seen { acked, lost, queue }
 }
 
-/// The lower one in the middle: of two it is the less.
+/// The median; with an even number of values, the lower of the two in the middle.
 fn middle(mut values: Vec<f64>) -> Option<f64> {
     let middle = values.len().checked_sub(1)? / 2;
     Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
 
-/// The place of a member among those that wait: who was served least is first.
+/// The place of a member among those that wait: the member that was served least is first.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
 fn place(id: ConnectionId, member: &Member) -> (u64, ConnectionId) {
     ((member.served * 1024.0) as u64, id)

@@ -81,12 +81,12 @@ impl Ensembles {
         self.change(id, |ensemble| ensemble.is_open_to(now, id)).unwrap_or(true)
     }
 
-    /// A connection has sent a datagram, in a turn or beside one.
+    /// A connection has sent a datagram, in a turn or without one.
     pub(super) fn on_sent(&mut self, now: Instant, id: ConnectionId, has_turn: bool) {
         self.change(id, |ensemble| ensemble.on_sent(now, id, has_turn));
     }
 
-    /// A connection has nothing more to send now, or waits, with so much left.
+    /// A connection has nothing more to send now, or waits and has `left` to send.
     pub(super) fn on_nothing(&mut self, id: ConnectionId, left: Option<Left>) {
         self.change(id, |ensemble| match left {
             Some(left) => ensemble.wait(id, left),
@@ -94,13 +94,13 @@ impl Ensembles {
         });
     }
 
-    /// The next one whose turn begins now.
+    /// The connection whose turn begins now, if one does.
     pub(super) fn begin_turn(&mut self, now: Instant) -> Option<ConnectionId> {
         let &(_, address) = self.due.first().filter(|(at, _)| *at <= now)?;
         self.change_at(address, |ensemble| ensemble.begin_turn(now))?
     }
 
-    /// When a turn begins.
+    /// When the next turn begins, if one is due.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.due.first().map(|&(at, _)| at)
     }
@@ -149,7 +149,7 @@ impl Ensembles {
     }
 }
 
-/// Who was at an address before.
+/// The connections that were at an address before.
 pub(super) enum Arrived {
     Alone,
     BesideOne(ConnectionId),

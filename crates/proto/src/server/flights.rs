@@ -1,7 +1,7 @@
-//! What each connection of a worker that sends blocks has in flight, and what it says of a round of the
-//! [`Crowd`].
+//! The datagrams in flight of each connection of a worker that sends blocks, and what it reports about a
+//! round of the [`Crowd`].
 //!
-//! The invariant: what the crowd has of this worker is the sum over these.
+//! The invariant: this worker's part of the crowd's numbers is the sum over these connections.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -13,23 +13,26 @@ use super::crowd::Say;
 use crate::Instant;
 use crate::connection::Flight;
 
-/// Datagrams with a fate that a connection must have in a round to have a say: of fewer a quarter is one.
+/// The number of acknowledged or lost datagrams that a connection needs in a round to have a say: of fewer,
+/// a single loss may be a quarter.
 const MIN_FATES: u32 = 8;
 
-/// One of so many lost is much: the links of the lab lose less on their own, but for some first flights.
+/// One lost datagram in four is much: the links of the lab lose less on their own, except for some first
+/// flights.
 const MUCH: u32 = 4;
 
-/// Who loses much in so many rounds in succession loses it on a link of its own, or says so: it is no news.
+/// After this number of bad rounds in succession, the losses are on the connection's own link, or it lies:
+/// they say nothing about the uplink.
 const CHRONIC: u32 = 3;
 
-/// How often the losses of a connection are excused.
+/// The maximum number of times that the losses of a connection are excused.
 const MAX_EXCUSES: u8 = 2;
 
-/// How much longer than the shortest round trip, and an eighth of that, one may take without a queue.
+/// A round trip found no queue if it took at most 9/8 of the shortest round trip and this time.
 const UNQUEUED: Duration = Duration::from_millis(8);
 
-/// What was not sent because this end was called late is made up for, so much of it. It fits a router's
-/// queue.
+/// The maximum of the time that is made up for, when datagrams were not sent because this end was called
+/// late. A burst of this time fits a router's queue.
 const LATE: Duration = Duration::from_millis(5);
 
 /// The connections of a worker that send blocks.
@@ -39,19 +42,19 @@ pub(super) struct Flights {
     by_id: BTreeMap<ConnectionId, Counted>,
 }
 
-/// A flight, as far as it is counted.
+/// A flight, and the counts of its round.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     flight: Flight,
-    /// The round of which this is said.
+    /// The round to which the next three fields belong.
     round: u64,
     acked: u32,
     lost: u32,
     /// A round trip of this round found no queue.
     is_prompt: bool,
-    /// Rounds in succession, before this one, in which it lost much.
+    /// The number of rounds in succession, before this one, in which it lost much.
     bad_rounds: u32,
-    /// It lost much since its losses were excused, which was last in that round, and so many times.
+    /// It lost much since its losses were last excused; the round of that; the number of times it was.
     has_lost: bool,
     excused: u64,
     excuses: u8,
@@ -69,7 +72,7 @@ impl Counted {
         self.lost > 0 && self.lost * MUCH >= self.acked + self.lost
     }
 
-    /// What it says of this round, if it knows enough.
+    /// Its report about this round, if enough of its datagrams were acknowledged or lost.
     fn say(&self, round: u64) -> Option<Say> {
         let is_loser = self.loses_much() && self.bad_rounds < CHRONIC;
         (self.round == round && self.acked + self.lost >= MIN_FATES)
@@ -92,7 +95,7 @@ impl Flights {
         Self { board, by_id: BTreeMap::new() }
     }
 
-    /// A datagram was sent: in a crowd, of its budget.
+    /// A datagram was sent: in a crowd, it is paid from the crowd's budget.
     pub(super) fn on_sent(&self, now: Instant, id: ConnectionId) {
         let crowd = self.board.crowd();
         if crowd.is_there() && self.by_id.contains_key(&id) {
@@ -101,8 +104,8 @@ impl Flights {
         }
     }
 
-    /// A connection has this flight now; `None` if it sends no blocks. Returns whether it has lost much that
-    /// says nothing of its own link, because many lost then.
+    /// A connection has this flight now; `None` if it sends no blocks. Returns whether its losses are
+    /// excused: it lost much when many did, which says nothing about its own link.
     #[must_use]
     pub(super) fn set(&mut self, id: ConnectionId, flight: Option<Flight>) -> bool {
         let crowd = self.board.crowd();

@@ -46,7 +46,7 @@ pub(super) struct Handshakes {
     by_name: BTreeMap<RequestName, Handshake>,
     begun: u64,
     prefixes: BTreeMap<Prefix, OfPrefix>,
-    /// The prefixes in the order of how many they have.
+    /// The prefixes in the order of their numbers of handshakes.
     by_count: BTreeSet<(usize, Prefix)>,
     /// Those with a connection, in the order of their starts: of each prefix, and of all.
     by_prefix: BTreeSet<(Prefix, u64, RequestName)>,
@@ -169,7 +169,8 @@ impl Desk {
     /// attacker with the secret can fill the server with handshakes that it never completes, while an honest
     /// client completes its own in a round trip. So the prefix with the most handshakes loses one to a prefix
     /// with fewer; among equals, the oldest handshake ends if it is a second old.
-    /// If it is another worker's than the one that asks, that is told to end it; it counts no more at once.
+    /// If another worker than `worker`, which asks, has that handshake, it gets the order to end it. The
+    /// handshake ceases to count at once.
     pub(super) fn make_room(
         &mut self,
         now: Instant,
@@ -181,7 +182,7 @@ impl Desk {
     }
 
     /// The handshake to be ended because it keeps a seat from those in line. Its seat is free when its worker
-    /// says so: it may be completed meanwhile.
+    /// reports the end: the handshake may be completed meanwhile.
     pub(super) fn end_overdue(&mut self, now: Instant, worker: u8) -> Option<ConnectionId> {
         let overdue = self.handshakes.overdue(now).filter(|_| self.free_seats() == 0)?;
         Some(self.end_for_others(overdue, worker))

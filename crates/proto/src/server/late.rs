@@ -1,5 +1,5 @@
-//! Datagrams for connections that are not there any more: one that has ended is answered with its close
-//! (STANDARD-1, 5.3), one that this server does not know with a reset (3.6).
+//! Datagrams for connections that do not exist any more: if the connection has ended, the answer is its close
+//! (STANDARD-1, 5.3); if this server does not know it, the answer is a reset (3.6).
 
 use alloc::vec::Vec;
 
@@ -13,8 +13,8 @@ use crate::{DropReason, FourTuple, Instant};
 const MIN_BYTES_FOR_RESET: usize = 26;
 
 impl Worker {
-    /// If this connection has ended, keeps what its client may have to be told. Its client may still repeat
-    /// its request, which can reach another worker: that is told whose it was.
+    /// If this connection has ended, keeps its close, which its client may still need. The client may repeat
+    /// its request, which can reach another worker: a note to the desk says which worker had the connection.
     pub(super) fn linger(&mut self, now: Instant, id: ConnectionId) {
         let Some(slot) = self.slots.get_mut(id) else { return };
         if slot.lingers || !slot.connection.is_closed() {
@@ -29,8 +29,8 @@ impl Worker {
         self.lingering.insert(now, slot.connection.local_id(), slot.name, last_words);
     }
 
-    /// A datagram for a connection that has ended, data or a copy of its request: the client has not heard
-    /// it, or the datagram is a late one.
+    /// A datagram for a connection that has ended, data or a copy of its request: the client has not received
+    /// the close, or the datagram is late.
     pub(super) fn on_late(&mut self, now: Instant, id: WireId, from: FourTuple, bytes: usize) {
         if let Some(close) = self.lingering.on_datagram(now, id, from, bytes) {
             let close = close.to_vec();
@@ -39,7 +39,7 @@ impl Worker {
         }
     }
 
-    /// Data for a connection that is not there: another worker's, or gone.
+    /// Data for a connection that this worker does not have: it is another worker's, or gone.
     pub(super) fn on_unknown(
         &mut self,
         now: Instant,

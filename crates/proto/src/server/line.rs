@@ -1,18 +1,18 @@
 //! The line of clients for whom there is no seat yet (CROWDS, "The line").
 //!
-//! A place is the name of a request whose address is proven. Its client asks again now and then, and learns
-//! its place. When a seat is free, the clients whose turn it is (`turns.rs`) are called, several for each
-//! seat, with datagrams that were made when they took their places. The first that answers has the seat. One
-//! that answers and finds it taken is *owed* the next: that seat is held for it alone.
+//! A place belongs to the name of a request whose address is proven. Its client asks again now and then, and
+//! learns its place. When a seat is free, the clients whose turn it is (`turns.rs`) are called, several for
+//! each seat, with datagrams that were made when they took their places. The first that answers gets the
+//! seat. A client that answers and finds the seat taken is *owed* the next: that seat is held for it alone.
 //!
 //! ```text
 //!   waits --called with others--> called --asks, no seat--> owed --a seat for it alone--> held
 //!                                   '------------- asks, a seat ------> seated <-- asks -----'
 //! ```
 //!
-//! The invariants: a seat is held for one client at a time, and only until that has missed three questions;
-//! whatever the others do, a network comes to its turn after at most one of each other; and no question looks
-//! at all places, except for [`count`](Line::count), at most every 100 ms.
+//! The invariants: a seat is held for one client at a time, and only until that client has missed three
+//! questions; whatever other networks do, a network waits for at most one turn of each of them; and no
+//! question looks at all places, except for [`count`](Line::count), at most every 100 ms.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -24,30 +24,30 @@ use super::turns::{Group, Groups};
 use crate::{FourTuple, Instant};
 
 /// Questions a second of all clients in line together: 4,000 datagrams of 1200 bytes are 38 Mbit/s,
-/// and some 2 % of a core. With half as many a full line of clients that have left would last for 25 s.
+/// and some 2 % of a core. With 2,000, a full line of clients that have left would last for 25 s.
 const QUESTIONS_PER_SECOND: u32 = 4_000;
 
-/// The bounds of the time after which a client is told to ask again. What is free is told at once, so this is
-/// for those whose call was lost, and shows that they are there.
+/// The bounds of the time after which a client has to ask again. A free seat is announced by a call at once,
+/// so the question is for clients whose call was lost, and shows the server that the client still waits.
 const MIN_AGAIN: Duration = Duration::from_secs(1);
 const MAX_AGAIN: Duration = Duration::from_secs(10);
 
 /// A client has left after this number of questions that it should have asked and did not.
 const INTERVALS_TO_LEAVE: u32 = 3;
 
-/// Places are counted anew after this long.
+/// Places are counted anew after this time.
 const COUNTED_FOR: Duration = Duration::from_millis(100);
 
-/// For so long one that was called counts as coming: three round trips of a distant player. Then others are
-/// called in its stead.
+/// The time in which a called client is expected to answer: three round trips of a distant player. Then
+/// others are called in its stead.
 const CALL_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Clients that are called for one seat, of networks of which none was called yet. Of those in line some have
-/// left without a word, or do not mean to come; alone, each would keep the others waiting for
-/// [`CALL_PATIENCE`].
+/// The number of clients that are called for one seat; those beyond the first are of networks of which no
+/// client was called yet. Some clients in line have left silently, or do not mean to come; called alone, each
+/// of these would keep the others waiting for [`CALL_PATIENCE`].
 const CALLED_PER_SEAT: usize = 4;
 
-/// Free seats that the estimate looks back at.
+/// The number of freed seats that the estimate is made from.
 const FREED: usize = 64;
 
 /// Places of one source: a sixteenth of the line.
@@ -65,16 +65,16 @@ enum State {
     Held,
 }
 
-/// Who waits.
+/// A client that waits.
 #[derive(Clone, Debug)]
 struct Place {
     name: RequestName,
     path: FourTuple,
     /// It has left if it does not ask until then.
     leaves_at: Instant,
-    /// How many are before it, itself included, when it was counted last.
+    /// Its position in the line, from 1, when places were counted last.
     rank: u32,
-    /// What calls it, and its turn, once it was.
+    /// The datagram that calls it, and the number of its turn once it was called.
     call: Vec<u8>,
     turn: u64,
     state: State,
@@ -91,12 +91,12 @@ fn groups(path: FourTuple) -> Groups {
     [source.network(), source]
 }
 
-/// What somebody who asks is told.
+/// The answer to a client that asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// There is a seat.
+    /// A seat is free for the client.
     Called,
-    /// There is none yet.
+    /// No seat is free for the client yet.
     Waits { place: Option<u32>, estimate: Option<Duration>, again: Duration },
 }
 
@@ -104,7 +104,7 @@ pub(super) enum Turn {
 #[derive(Debug, Default)]
 pub(super) struct Line {
     max_places: usize,
-    /// By the order in which they came.
+    /// The places, by the order in which their clients came.
     places: BTreeMap<u64, Place>,
     numbers: BTreeMap<RequestName, u64>,
     turns: Group,
@@ -113,7 +113,7 @@ pub(super) struct Line {
     called: BTreeSet<(Instant, u64)>,
     /// Those that are owed a seat, in the order of their turns.
     owed: BTreeSet<(u64, u64)>,
-    /// Those that a seat is held for.
+    /// Those for which a seat is held.
     held: BTreeSet<u64>,
     /// Places taken and turns given, which are numbered together.
     counter: u64,
@@ -125,7 +125,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// A line of so many places at most; with 0 there is none.
+    /// A line of at most `max_places` places; 0 means no line.
     pub(super) fn new(max_places: usize) -> Self {
         Self { max_places, ..Self::default() }
     }
@@ -134,7 +134,7 @@ impl Line {
         self.places.len()
     }
 
-    /// Whether somebody without a place has to take one, because others wait or there is no seat.
+    /// Whether this request has a place or needs one, because others wait or no seat is free.
     pub(super) fn is_before(&self, name: &RequestName, free: usize) -> bool {
         self.max_places > 0 && (free == 0 || !self.places.is_empty() || self.has(name))
     }
@@ -149,8 +149,8 @@ impl Line {
         place.is_some_and(|place| place.path.has_remote_of(path))
     }
 
-    /// Somebody whose address is proven asks, while so many seats are free. `call` is what is to be sent when
-    /// it is called.
+    /// A client whose address is proven asks, while `free` seats are free. `call` is the datagram that will
+    /// call it.
     pub(super) fn ask(
         &mut self,
         now: Instant,
@@ -161,7 +161,7 @@ impl Line {
     ) -> Turn {
         self.forget_old(now);
         if !self.knows(&name, path) {
-            // From elsewhere it is another's turn.
+            // The request has a place from another address: that place is removed.
             self.leave(&name);
         }
         let again = self.again();
@@ -185,7 +185,7 @@ impl Line {
             }
             State::Waits | State::Owed => {}
         }
-        // The next seat is held for one that is owed it, so it is to come soon.
+        // The next seat is held for a client that is owed it, so it has to ask soon.
         let again = if place.state == State::Owed { MIN_AGAIN } else { again };
         self.by_end.remove(&(place.leaves_at, number));
         place.leaves_at = now + again * INTERVALS_TO_LEAVE;
@@ -194,7 +194,7 @@ impl Line {
         Turn::Waits { place: Some(rank), estimate: self.estimate(now, rank), again }
     }
 
-    /// A new place, if there is room or another makes it.
+    /// Takes a new place, if there is room or another place can be removed for it.
     fn take_place(
         &mut self,
         now: Instant,
@@ -213,7 +213,7 @@ impl Line {
         }
         self.counter += 1;
         let number = self.counter;
-        // As if it were the last; it is counted right with all others.
+        // The last position for now; `count` finds the right one.
         let rank = u32::try_from(self.places.len() + 1).unwrap_or(u32::MAX);
         let (leaves_at, call, state) = (now, call.to_vec(), State::Waits);
         self.numbers.insert(name, number);
@@ -223,7 +223,7 @@ impl Line {
         true
     }
 
-    /// Who has a seat, or does not want one any more.
+    /// A client has a seat, or does not want one any more: removes its place.
     pub(super) fn leave(&mut self, name: &RequestName) {
         let Some(number) = self.numbers.remove(name) else { return };
         let Some(place) = self.places.remove(&number) else { return };
@@ -237,7 +237,7 @@ impl Line {
         }
     }
 
-    /// A seat became free, of so many that are free now.
+    /// A seat became free, and now `free` seats are free.
     pub(super) fn on_freed(&mut self, now: Instant, free: usize) {
         if self.max_places == 0 {
             return;
@@ -255,7 +255,7 @@ impl Line {
         self.calls.pop_front()
     }
 
-    /// Forgets the clients that have left, and expects those no more that were called and are silent.
+    /// Forgets the clients that have left, and no longer expects answers from called clients that are silent.
     pub(super) fn forget_old(&mut self, now: Instant) {
         while let Some(&(at, number)) = self.by_end.first()
             && at < now
@@ -263,14 +263,14 @@ impl Line {
         {
             self.leave(&name);
         }
-        // Their places are kept: a call may be lost, and then they ask.
+        // Their places are kept: if the call was lost, they will ask.
         while self.called.first().is_some_and(|&(at, _)| now.since(at) >= CALL_PATIENCE) {
             self.called.pop_first();
         }
     }
 
-    /// Calls those whose turn it is: one for each seat that is owed, and some for each other. The one that
-    /// asks need not be sent anything.
+    /// Calls the clients whose turn it is: one for each seat that is owed, and [`CALLED_PER_SEAT`] for each
+    /// other seat. The client that `asks` needs no call.
     fn call(&mut self, now: Instant, free: usize, asks: Option<u64>) {
         while self.held.len() < free
             && let Some((_, number)) = self.owed.pop_first()
@@ -300,13 +300,13 @@ impl Line {
         }
     }
 
-    /// Finds out the places of all, if that was long ago.
+    /// Counts the positions of all places, unless they were counted within [`COUNTED_FOR`].
     fn count(&mut self, now: Instant) {
         if self.counted_at.is_some_and(|at| now.since(at) < COUNTED_FOR) {
             return;
         }
         self.counted_at = Some(now);
-        // Those that were called are before the others.
+        // Clients that were called are before the others.
         let before = self.places.len() - self.turns.waiting();
         let order = self.owed.iter().map(|&(_, number)| number).chain(self.turns.in_order());
         let ranks = (1..=self.owed.len()).chain(before + 1..);
@@ -317,13 +317,13 @@ impl Line {
         }
     }
 
-    /// When somebody is to ask again.
+    /// The time after which a client has to ask again.
     fn again(&self) -> Duration {
         let all = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
         (Duration::from_secs(1) * all / QUESTIONS_PER_SECOND).clamp(MIN_AGAIN, MAX_AGAIN)
     }
 
-    /// How long it may take until so many seats are free: from the newest of those that became free.
+    /// The estimated time until `place` seats become free, by the mean interval of the newest freed seats.
     fn estimate(&self, now: Instant, place: u32) -> Option<Duration> {
         let (first, last) = (self.freed.front()?, self.freed.len());
         let mean = now.since(*first) / u32::try_from(last).unwrap_or(u32::MAX).max(1);

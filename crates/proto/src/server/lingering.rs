@@ -1,9 +1,9 @@
-//! Connections that have ended, for the clients that may not have heard it (STANDARD-1, 5.3).
+//! Connections that have ended, for the clients that may not have received the close (STANDARD-1, 5.3).
 //!
-//! A client that still sends is told the end again, instead of a reset, which would say no more than that
-//! there is no such connection. The invariants: what is sent to an address because of such a connection is
-//! never more than was received for it, and at most one datagram each [`MIN_INTERVAL`]; and there are never
-//! more of them than the server may have connections.
+//! A client that still sends gets the close again. A reset would only say that the connection does not exist.
+//! The invariants: an address is sent at most as many bytes because of such a connection as were received
+//! for it, in at most one datagram each [`MIN_INTERVAL`]; and the number of these connections is at most the
+//! number of connections that the server may have.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -17,11 +17,11 @@ use crate::{FourTuple, Instant};
 /// The minimum time between two closes to one client: the shortest interval at which a close is sent unasked.
 const MIN_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What an entry takes besides its close, in bytes: itself, and its places in the three maps.
+/// The bytes that an entry takes besides its close: itself, and its places in the three maps.
 const ENTRY_BYTES: usize =
     size_of::<Entry>() + 3 * size_of::<WireId>() + size_of::<RequestName>() + size_of::<Instant>();
 
-/// What is known of a connection that has ended.
+/// The record of a connection that has ended.
 #[derive(Debug)]
 struct Entry {
     /// The request to which its close is a response.
@@ -32,7 +32,8 @@ struct Entry {
     /// Bytes that may be sent to `address`.
     credit: usize,
     next_at: Instant,
-    /// The same for other addresses, so that a stranger cannot silence the answers to the client.
+    /// The earliest time of the next close to other addresses: a separate limit, so that a stranger cannot
+    /// silence the answers to the client.
     next_elsewhere_at: Instant,
     until: Instant,
 }
@@ -48,7 +49,8 @@ pub(super) struct Lingering {
 }
 
 impl Lingering {
-    /// For as many as the server may have connections: so many can end at once, when it shuts down.
+    /// Holds at most `capacity` connections, the maximum of the server: all can end at once, when it shuts
+    /// down.
     pub(super) const fn new(capacity: usize) -> Self {
         Self {
             capacity,

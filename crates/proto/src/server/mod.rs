@@ -4,8 +4,8 @@
 //! checks requests of strangers in the order of cost (`requests.rs`, STANDARD-1 3.1) and keeps no state for
 //! them. A client that violates a rule ends only its own connection.
 //!
-//! It is a [`Desk`], which says who may come in, and one [`Worker`], which has the connections. A server of
-//! several threads has one desk and several workers ([`Desk::ask`](AtDesk::ask)).
+//! It consists of a [`Desk`], which decides which clients are accepted, and one [`Worker`], which has the
+//! connections. A server of several threads has one desk and several workers ([`Desk::ask`](AtDesk::ask)).
 //!
 //! # The run loop
 //!
@@ -14,8 +14,8 @@
 //! 3. Read the events: [`poll_event`](ServerMachine::poll_event) until `None`. The first one of a new client
 //!    is [`ServerEvent::Connecting`] with its request: an application that answers it at once, for example
 //!    with a block, answers in the first round trip.
-//! 4. Send what is due: [`poll_transmit`](ServerMachine::poll_transmit) until a batch is not full, then sleep
-//!    until [`poll_timeout`](ServerMachine::poll_timeout) or the next datagram.
+//! 4. Send the datagrams: [`poll_transmit`](ServerMachine::poll_transmit) until a batch is not full, then
+//!    sleep until [`poll_timeout`](ServerMachine::poll_timeout) or the next datagram.
 
 mod admission;
 mod board;
@@ -114,7 +114,7 @@ impl ServerMachine {
         self.worker.drops()
     }
 
-    /// What it has done so far, for clients and strangers.
+    /// The work that it has done since its start, for clients and strangers.
     #[doc(hidden)]
     #[must_use]
     pub fn work(&self) -> Work {

@@ -1,10 +1,10 @@
-//! What a server remembers of the paths to its clients, so that the path of a returning client need not be
-//! measured again.
+//! A server's memory of the paths to its clients, so that the path of a returning client need not be measured
+//! again.
 //!
-//! What one client reports must not harm another. So a client that its token names has an entry of its own
-//! for its address; what others had there is remembered for the address alone, and can only make the start
-//! faster, by no more than the address was seen to take. Memory is for a fixed number of entries; an attacker
-//! with many addresses can displace others, with the only effect that their paths are measured again.
+//! The reports of one client must not harm another. So a client that its token names has an entry of its own
+//! for its address. The paths of other clients there are remembered for the address alone, and can only make
+//! the start faster, up to the rate that the address was seen to take. The number of entries is fixed; an
+//! attacker with many addresses can displace others, whose paths are then measured again: the only effect.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::net::IpAddr;
@@ -17,7 +17,7 @@ use crate::Instant;
 /// Entries, some 200 bytes each.
 const MAX_ENTRIES: usize = 4096;
 
-/// An address, and who was there if a token said so. Not the port: it is another one for every visit.
+/// An address, and the client there if a token named it. The port is left out: it changes with every visit.
 type Key = (IpAddr, Option<ClientName>);
 
 /// Paths by the address and the client.
@@ -35,8 +35,8 @@ impl Paths {
     }
 
     /// Remembers what was measured of the path to this client, if it is newer than what is known: a client
-    /// that was sent nothing has only what was recalled, and that must not be discounted twice. Of an address
-    /// alone the entry stays with which more was proven. The oldest entry makes room.
+    /// that was sent nothing has only the recalled values, and these must not be discounted twice. For an
+    /// address alone, the entry with the higher proven rate stays. The oldest entry is removed to make room.
     pub(super) fn remember(&mut self, to: IpAddr, client: Option<ClientName>, known: Known) {
         if known.rate.is_none() {
             return;

@@ -46,7 +46,7 @@ struct Request<'a> {
     parts: RequestParts<'a>,
     verified: Verified,
     bytes: usize,
-    /// The first bytes of its check, which are other ones in each copy (H-3.1c).
+    /// The first bytes of its check, which differ in each copy (H-3.1c).
     check: u32,
 }
 
@@ -56,10 +56,10 @@ struct Agreed {
     app_request: Bytes,
 }
 
-/// Why there is none.
+/// Why a request does not become a connection.
 enum NotAgreed {
     Dropped(DropReason),
-    /// The client speaks this version, and says that it speaks a better one.
+    /// The client speaks this version, and reports that it speaks a better one.
     Downgrade,
 }
 
@@ -226,13 +226,13 @@ impl Worker {
             desk.hear(notes);
             let verdict = desk.judge(now, &question);
             Self::take_calls(answers, desk);
-            // With a seat it is the same until the connection is gone: no id outlives its key.
+            // While a connection has a seat, the key is not replaced: no id outlives its key.
             self.reset_keys = desk.update_reset_key(self.reset_keys, key);
             verdict
         })
     }
 
-    /// What somebody in line is told, with its check.
+    /// The answer to a client in line, with its check.
     fn checked(&self, in_line: &InLine, keys: Option<&RequestKeys>) -> Vec<u8> {
         let mut out = Vec::new();
         in_line.write(&mut out);

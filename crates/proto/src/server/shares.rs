@@ -1,8 +1,9 @@
-//! What one source uses of a server, and whose connection ends when clients together hold too much memory.
+//! The memory that one source uses of a server, and the choice of the connection that ends when clients
+//! together hold too much.
 //!
 //! Memory is counted by source prefix, and by client where tokens name clients: many connections that hold
-//! little each are one source that holds much. So an honest client with a large block stays, and those that
-//! together hold more go, the largest first.
+//! little each are one source that holds much. So an honest client with a large block stays, and the
+//! connections of a source that together hold more are closed, the largest first.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -14,7 +15,7 @@ use super::worker::Worker;
 use crate::Instant;
 use crate::connection::CloseCode;
 
-/// Those whose connections count together.
+/// A client or prefix whose connections count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     Client(ClientName),
@@ -32,15 +33,15 @@ impl Source {
 
 impl Worker {
     /// If clients together hold more memory than they may, forgets connections that have ended, and then
-    /// closes the largest connection of the source that holds the most. Of several workers the one that holds
-    /// more than its part does so, which is at least one if all together hold too much.
+    /// closes the largest connection of the source that holds the most. Of several workers each that holds
+    /// more than its part does so; if all together hold too much, at least one does.
     pub(super) fn enforce_memory_limit(&mut self, now: Instant) {
         let (all, others) = (self.rules.config.limits.memory_bytes, self.others_hold());
         if self.memory_bytes() + others > all && self.memory_bytes() <= self.part_of(all) {
             self.calls_others = true;
             return;
         }
-        // What the others leave, and never less than its part.
+        // The memory that the others leave, and never less than this worker's part.
         let max_bytes = all.saturating_sub(others).max(self.part_of(all));
         while self.memory_bytes() > max_bytes && self.lingering.forget_first() {}
         if self.memory_bytes() <= max_bytes {
@@ -56,7 +57,7 @@ impl Worker {
         self.refresh(id);
     }
 
-    /// A worker's part of what all may have.
+    /// A worker's part of the memory that all may hold.
     fn part_of(&self, all: usize) -> usize {
         all / self.board.workers()
     }
@@ -71,11 +72,11 @@ fn heaviest(holders: &[Holder]) -> Option<Source> {
             *held.entry(source).or_default() += holder.memory_bytes;
         }
     }
-    // Of equals the client goes before the prefix: others may be behind that.
+    // Of equals the client is chosen before the prefix: other clients may be behind the prefix.
     held.into_iter().rev().max_by_key(|&(_, bytes)| bytes).map(|(source, _)| source)
 }
 
-/// The connection of this source that holds the most, of the client that does, if clients are named.
+/// The largest connection of this source; if clients are named, of the client that holds the most.
 fn largest(holders: &[Holder], source: Source) -> Option<ConnectionId> {
     let holders = || holders.iter().filter(|holder| source.has(holder));
     let mut held = BTreeMap::<ClientName, usize>::new();
@@ -97,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// Who goes of connections of these prefixes and clients, which hold this much; counted from 0.
+    /// The index of the connection that is closed. Each has a prefix, a client and the bytes that it holds.
     fn goes(all: &[(u8, Option<u8>, usize)]) -> Option<usize> {
         let mut ids = SlotMap::new();
         let holders: Vec<_> = all
@@ -123,7 +124,7 @@ mod tests {
             goes(&[(1, Some(1), 6), (2, None, 16), (3, Some(1), 7), (4, Some(1), 5)]),
             Some(2)
         );
-        // Behind one address those of one client count together.
+        // Behind one address the connections of one client count together.
         let (ana, ben) = (Some(1), Some(2));
         assert_eq!(goes(&[(1, ana, 6), (1, ben, 8), (1, ana, 5), (2, None, 10)]), Some(0));
     }

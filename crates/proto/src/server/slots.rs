@@ -32,7 +32,7 @@ pub(super) struct Slot {
     pub(super) is_handshake: bool,
     /// It has ended as a handshake, and holds no seat.
     pub(super) is_unseated: bool,
-    /// Who the client is, if its token says so.
+    /// The client's name, if its token has one.
     pub(super) client: Option<ClientName>,
     /// It has ended, and its last words are kept.
     pub(super) lingers: bool,

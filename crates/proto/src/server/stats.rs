@@ -81,7 +81,7 @@ impl AddAssign for ServerStats {
 }
 
 impl Worker {
-    /// What it has done so far, for clients and strangers.
+    /// The work that it has done since its start, for clients and strangers.
     #[doc(hidden)]
     #[must_use]
     pub fn work(&self) -> Work {

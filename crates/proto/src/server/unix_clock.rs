@@ -11,7 +11,7 @@ use crate::Instant;
 pub(super) struct UnixClock {
     /// When the driver reported the time, and the time; `None` if it does not know it.
     reported: Option<(Instant, u64)>,
-    /// The latest time so far.
+    /// The latest time that was read or reported.
     latest: u64,
     /// The first time that was reported; 0 if none was.
     started: u64,
@@ -42,7 +42,7 @@ impl UnixClock {
         Some(self.latest)
     }
 
-    /// The latest time so far.
+    /// The latest time that was read or reported.
     pub(super) const fn latest(&self) -> u64 {
         self.latest
     }

@@ -1,17 +1,18 @@
-//! What a server may send in all: one budget for its own uplink, whoever it is for.
+//! The budget of a server's own uplink: one for the datagrams to all clients together.
 //!
-//! Each transfer finds out what its own client's link has. A hundred of them that do so at once fill the
-//! server's own uplink, and each takes the queue there for its client's. So blocks, and the messages that
-//! share the rate with them, wait for one budget. Everything else goes at once and is counted: a game's
-//! packets go first. Connections that wait take turns, of a few datagrams each; what one does not need, for
-//! its link is slower or it has nothing to send, goes to the others.
+//! Each transfer measures the rate of its own client's link. A hundred transfers that do so at once fill the
+//! server's own uplink, and each takes the queue there for one at its client. So blocks, and the messages
+//! that share the rate with them, wait for one budget. Everything else is sent at once and is counted: a
+//! game's packets go first. Connections that wait take turns of a few datagrams each. The part that one does
+//! not need, because its link is slower or it has nothing to send, goes to the others.
 //!
-//! Whose turn it is (CROWDS, "The uplink"): who has the least left to send. So of a hundred players who join
-//! at once the first is done after a hundredth of the time and the last no later than with equal shares. But
-//! every eighth turn is for who has waited longest, so that nobody waits for all the others, and before all
-//! goes who would be the last of all otherwise (`waiting.rs`).
+//! The next turn goes to the connection with the fewest bytes left to send (CROWDS, "The uplink"). So of a
+//! hundred players who join at once the first is done after a hundredth of the time, and the last no later
+//! than with equal shares. There are two exceptions: every eighth turn goes to the connection that has waited
+//! longest, so that none waits for all the others; and of the other turns, a connection that would otherwise
+//! be the last of all gets the next (`waiting.rs`).
 //!
-//! The invariant: of those that wait each gets at least a fair part of the eighth turns.
+//! The invariant: each connection that waits gets at least a fair part of the eighth turns.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -24,43 +25,43 @@ use crate::Instant;
 use crate::connection::Left;
 use crate::wire::request::REQUEST_BYTES;
 
-/// How far sending may run ahead of the budget: what is sent at once stays as small, and a tick that is late
-/// is made up for.
+/// How far sending may run ahead of the budget: bursts stay short, and the time lost by a late tick is made
+/// up for.
 const AHEAD: Duration = Duration::from_millis(2);
 
-/// The interval at which waiting connections are asked: that of the senders of blocks.
+/// The interval at which waiting connections get turns: the tick of the senders of blocks.
 const TICK: Duration = Duration::from_millis(1);
 
-/// How long a turn's datagrams take, and how many they are: a game's packets wait behind one turn at most,
-/// and from 100 Mbit/s on it holds the train that opens a transfer.
+/// The duration of a turn, and the bounds of its number of datagrams: a game's packets wait behind one turn
+/// at most, and from 100 Mbit/s on a turn holds the train that opens a transfer.
 const TURN: Duration = Duration::from_millis(2);
 const TURN_DATAGRAMS: (u64, u64) = (1, 20);
 
-/// Of so many turns one is for who has waited longest: a large transfer keeps an eighth of the uplink,
-/// together with all that are like it. With four, twenty equal joins took 0.65 of the time of all in the
-/// mean, with eight 0.60.
+/// One turn in eight goes to the connection that has waited longest: large transfers together keep an eighth
+/// of the uplink. With one in four, twenty equal joins took 0.65 of the time of all in the mean, with one in
+/// eight 0.60.
 const FAIR_TURN: u8 = 8;
 
 /// Bytes of UDP and IPv4 in front of each datagram.
 const OVERHEAD_BYTES: u64 = crate::transit::UDP_IPV4_BYTES as u64;
 
-/// Bits of a full datagram, of which a crowd's budget is counted.
+/// Bits of a full datagram, the unit in which a crowd's budget is counted.
 const DATAGRAM_BITS: u64 = 8 * (REQUEST_BYTES as u64 + OVERHEAD_BYTES);
 
-/// The budget, and who waits for it.
+/// The budget, and the connections that wait for it.
 #[derive(Debug)]
 pub(super) struct Uplink {
     /// `None` is no limit.
     max_bps: Option<u64>,
-    /// Whether a crowd finds out.
+    /// Whether a crowd finds out the limit.
     finds_out: bool,
-    /// When everything sent so far is within the budget: the same for all workers.
+    /// Holds the time at which the budget covers everything sent, one number for all workers.
     board: Arc<Board>,
     waiting: Waiting,
-    /// Whose turn it is, and how many datagrams are left of it.
+    /// The connection whose turn it is, and the number of datagrams left in the turn.
     turn: Option<(ConnectionId, u64)>,
     turn_datagrams: u64,
-    /// Turns since one was for who had waited longest.
+    /// Turns since the last one for the connection that had waited longest.
     turns: u8,
 }
 
@@ -76,19 +77,19 @@ impl Uplink {
         Self { max_bps, finds_out, board, waiting, turn: None, turn_datagrams, turns: 0 }
     }
 
-    /// The same, as one of several over one budget. Their turns together are as long as that of one.
+    /// This uplink as one of several over one budget. Their turns together are as long as a single uplink's.
     pub(super) fn over(self, board: Arc<Board>) -> Self {
         let turn_datagrams = (self.turn_datagrams / board.workers() as u64).max(1);
         Self { board, turn_datagrams, ..self }
     }
 
-    /// The same, which does this if no limit is known.
+    /// This uplink with a rule for the case that no limit is known.
     pub(super) fn without_limit(self, unknown: UnknownUplink) -> Self {
         let finds_out = self.max_bps.is_none() && unknown == UnknownUplink::FoundOut;
         Self { finds_out, ..self }
     }
 
-    /// Whether no limit is known, and a crowd finds out.
+    /// Whether no limit is known, and a crowd finds one out.
     pub(super) const fn finds_out(&self) -> bool {
         self.finds_out
     }
@@ -102,7 +103,7 @@ impl Uplink {
         }
     }
 
-    /// A datagram was sent, whatever is in it.
+    /// A datagram was sent, with or without a slice.
     pub(super) fn on_sent(&mut self, now: Instant, id: ConnectionId, bytes: usize) {
         if let Some(max_bps) = self.max_bps {
             let bits = 8 * (bytes as u64 + OVERHEAD_BYTES);
@@ -119,7 +120,7 @@ impl Uplink {
         }
     }
 
-    /// A connection has nothing more to send now, or waits for a turn, with so much left to send.
+    /// A connection has nothing more to send now, or waits for a turn and has `left` to send.
     pub(super) fn on_nothing_to_send(&mut self, id: ConnectionId, left: Option<Left>) {
         if self.turn.is_some_and(|(holder, _)| holder == id) {
             self.turn = None;
@@ -135,7 +136,7 @@ impl Uplink {
         self.on_nothing_to_send(id, None);
     }
 
-    /// The next one whose turn begins now.
+    /// The connection whose turn begins now, if one does.
     pub(super) fn begin_turn(&mut self, now: Instant) -> Option<ConnectionId> {
         if self.is_unlimited() {
             self.turn = None;
@@ -155,7 +156,7 @@ impl Uplink {
         Some(id)
     }
 
-    /// When a turn begins.
+    /// When the next turn begins, if a connection waits.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let is_awaited = !self.waiting.is_empty();
         let at = Instant::ZERO + self.board.paid_at().since(Instant::ZERO + AHEAD) + TICK;
@@ -170,7 +171,7 @@ impl Uplink {
         has_budget
     }
 
-    /// Whether nobody has to wait: no limit is known, and there is no crowd.
+    /// Whether no connection has to wait: no limit is known, and there is no crowd.
     fn is_unlimited(&self) -> bool {
         self.max_bps.is_none() && !self.board.crowd().is_there()
     }
@@ -197,12 +198,12 @@ mod tests {
         (0..3).map(|n| ConnectionId::new(0, slots.insert(n))).collect()
     }
 
-    /// To a client whose link is not known.
+    /// Bytes left for a client whose link's rate is not known.
     fn bytes(bytes: u64) -> Left {
         Left { bytes, link_bps: None }
     }
 
-    /// The next turn, which is used up, and whoever had it waits again with so much less.
+    /// Uses up the next turn. The connection that had it waits again, with its rest to send.
     fn turn(
         uplink: &mut Uplink,
         now: &mut Instant,
@@ -240,7 +241,7 @@ mod tests {
         }
         let mut order = [0; 12].map(|_| turn(&mut uplink, &mut now, &ids, &mut left));
         assert_eq!(order, [1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1]);
-        // A short one comes: it does not wait for the others.
+        // A short transfer comes: it does not wait for the others.
         left[2] = 100_000;
         uplink.forget(ids[2]);
         uplink.on_nothing_to_send(ids[2], Some(bytes(left[2])));

@@ -1,13 +1,13 @@
-//! Those who wait for a turn on the uplink, in the orders in which turns are given.
+//! The connections that wait for a turn on the uplink, in the orders in which turns are given.
 //!
-//! Who has the least left comes first, and everybody's mean is the shortest. But a client whose own link is
-//! slow cannot catch up: if it waited until the others are done, the uplink would idle in the end while that
-//! link is busy, and all together would take longer. So it goes before the others from the moment on when
-//! its link needs as long for the rest as the uplink needs for all that wait. It takes no more than its link
-//! does. A large transfer would need that from the beginning, beside small ones: who has more left than
-//! others do does not go before them.
+//! The connection with the fewest bytes left comes first, which makes the mean time the shortest. But a
+//! client whose own link is slow cannot catch up: if it waited until the others are done, the uplink would
+//! idle in the end while that link is busy, and all together would take longer. So such a connection goes
+//! before the others as soon as its link needs longer for its rest than the uplink needs for all
+//! connections that wait. It takes no more of the uplink than the rate of its link. Beside small transfers a
+//! large one would go first from the beginning: so a connection with more left than the others does not.
 //!
-//! The invariant: the orders hold each of them once, and the sums are theirs.
+//! The invariant: each order holds each waiting connection once, and the sum of bytes left is theirs.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
@@ -15,31 +15,31 @@ use core::time::Duration;
 use super::ConnectionId;
 use crate::connection::Left;
 
-/// Who has more left than this part of the mean of all does not go before others.
+/// A connection with more left than one and a half times the mean of all does not go before others.
 const MAX_OF_MEAN: (u64, u64) = (3, 2);
 
-/// Of those with the slowest links so many are looked at: the others are large transfers.
+/// The number of connections with the slowest links that are looked at: the others are large transfers.
 const LOOKED_AT: usize = 8;
 
-/// One that waits.
+/// A connection that waits.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Bytes.
+    /// Bytes left to send.
     left: u64,
-    /// What its own link takes for them: zero if that is not known.
+    /// The time that its own link takes for them: zero if its rate is not known.
     takes: Duration,
-    /// Its place among those that came.
+    /// Its number in the order in which they came.
     came: u64,
 }
 
-/// Those that wait.
+/// The connections that wait.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     places: BTreeMap<ConnectionId, Place>,
     by_left: BTreeSet<(u64, u64, ConnectionId)>,
     by_age: BTreeSet<(u64, ConnectionId)>,
     by_time: BTreeSet<(Duration, u64, ConnectionId)>,
-    /// Of all.
+    /// Bytes left to send of all together.
     left: u64,
     came: u64,
 }
@@ -85,7 +85,7 @@ impl Waiting {
         self.by_age.first().map(|&(_, id)| id)
     }
 
-    /// The one that would be the last of all, by this rate of the uplink, if it waited any longer.
+    /// The connection that would be the last of all, at this rate of the uplink, if it waited any longer.
     pub(super) fn with_most_to_lose(&self, bps: u64) -> Option<ConnectionId> {
         let all = time(self.left, bps);
         let (part, of) = MAX_OF_MEAN;
@@ -107,7 +107,7 @@ impl Waiting {
     }
 }
 
-/// What these bytes take at this rate.
+/// The time that these bytes take at this rate.
 fn time(bytes: u64, bps: u64) -> Duration {
     Duration::from_nanos(bytes.saturating_mul(8_000).saturating_mul(1_000) / (bps / 1_000).max(1))
 }
@@ -131,7 +131,7 @@ mod tests {
         waiting.insert(slow, left(1_000_000, 2_000_000));
         assert_eq!(waiting.with_most_to_lose(4_000_000), None, "all take 8 s");
         assert_eq!(waiting.with_most_to_lose(8_100_000), Some(slow));
-        // And a large one does not, though it would be the last.
+        // A large transfer does not go first, though it would be the last.
         waiting.insert(id(), left(20_000_000, 2_000_000));
         assert_eq!(waiting.with_most_to_lose(200_000_000), Some(slow));
         waiting.remove(slow);

@@ -1,14 +1,15 @@
-//! The congestion window, how much may be in flight: one law, for the connections of an address together
-//! and for each of them.
+//! The congestion window, the number of datagrams that may be in flight: one law, for the connections of an
+//! address together and for each of them.
 //!
 //! In each round the window follows the queue that it makes, toward a short one (as FAST TCP does). When more
-//! is lost than usual while there is a queue, it becomes at once what got through. Where there is no queue,
-//! and somebody waits, it grows by a part of what was acknowledged, which doubles from round to round.
+//! is lost than usual while there is a queue, the window shrinks at once to what got through. While there is
+//! no queue, and a connection waits, it grows by a part of the acknowledged datagrams; this part doubles from
+//! round to round.
 //!
-//! There is no clock in it: a round ends when as many datagrams have a fate as were in flight at its
-//! beginning. The invariant: the window is never below [`MIN_WINDOW`], nor above [`MAX_WINDOW`].
+//! There is no clock in it: a round ends when as many datagrams are acknowledged or lost as were in flight at
+//! its beginning. The invariant: the window is never below [`MIN_WINDOW`], nor above [`MAX_WINDOW`].
 
-/// The queue that may stand, in seconds and in datagrams: what jitter of a link and of a timer looks like,
+/// The queue that may stand, in seconds and in datagrams: as long as the jitter of a link and of a timer,
 /// and a turn of some datagrams. Every member needs a sample of it before a round can be judged well.
 const TARGET: f64 = 0.004;
 const TARGET_DATAGRAMS: f64 = 4.0;
@@ -16,15 +17,15 @@ const TARGET_DATAGRAMS: f64 = 4.0;
 /// Below this part of the target there is no queue.
 const NO_QUEUE: f64 = 0.5;
 
-/// And at the beginning it is an eighth of the round trip within these bounds, in seconds: HyStart++ (RFC
-/// 9406). A first flight makes such a queue for a moment.
+/// At the beginning a delay counts as a queue from an eighth of the round trip on, within these bounds in
+/// seconds: HyStart++ (RFC 9406). A first flight makes a shorter queue for a moment.
 const FIRST_QUEUE: (f64, f64) = (0.004, 0.016);
 
-/// Losses beyond the usual that count where there is a queue: BBR version 2 has the same.
+/// Losses beyond the usual that count where there is a queue: BBR version 2 has the same limit.
 const MAX_EXCESS: f64 = 0.02;
 
-/// Losses beyond the usual that stop growth where no queue is seen, and how much more than what arrived may
-/// be in flight then: who begins in a full queue takes it for the path.
+/// Losses beyond the usual that stop growth where no queue is seen, and the maximum of the window then, as a
+/// multiple of what arrived: a connection that begins in a full queue takes it for a part of the path.
 const HEAVY: f64 = 0.1;
 const OVER: f64 = 1.5;
 
@@ -35,34 +36,37 @@ const USUAL_GAIN: f64 = 1.0 / 8.0;
 const OF_FULL: f64 = 0.5;
 const REGROWTH: f64 = 1.05;
 
-/// The part of what was acknowledged by which the window grows: all of it until a queue was seen first, as in
-/// slow start; then less at once, and at most this, because what a round shows was sent a round before.
+/// The window grows by a part of the acknowledged datagrams: by all of them until the first queue is seen, as
+/// in slow start; afterwards by the minimum first and by half at most, because a round shows datagrams that
+/// were sent a round before.
 const FIRST_GROWTH: f64 = 1.0;
 const MIN_GROWTH: f64 = 1.0 / 16.0;
 const MAX_GROWTH: f64 = 1.0 / 2.0;
 
-/// How much it grows at once to what trains show that the path holds: two rounds of slow start.
+/// The maximum factor of a raise at once, when trains show a path that holds more: two rounds of slow start.
 const MAX_RAISE: f64 = 2.0;
 
-/// How far the window goes in a round toward what the queue asks for; beyond twice the target all the way.
+/// The part of the way that the window goes in a round toward the target queue; from a queue of more than
+/// twice the target it goes all the way.
 const GAIN: f64 = 0.5;
 
 /// A window that becomes smaller makes its queue shorter. When the delay should be down to a half after at
-/// least [`UNMOVED`] rounds, and has fallen by less than this part of what it should, it is not the window's:
-/// the path has become longer, or others fill the queue.
+/// least [`UNMOVED`] rounds, and has fallen by less than this part of what it should, the window is not its
+/// cause: the path has become longer, or others fill the queue.
 const FALLS: f64 = 0.25;
 const UNMOVED: u32 = 4;
 
-/// The least window: what is lost of three datagrams may be all of them. And the most, which is no limit.
+/// The minimum window, because of three datagrams all may be lost; and the maximum, which is no limit in
+/// practice.
 const MIN_WINDOW: f64 = 4.0;
 const MAX_WINDOW: f64 = 1e6;
 
-/// What became of the datagrams of a round, and what they saw.
+/// The fates of a round's datagrams, and the queue that they saw.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) acked: u64,
     pub(super) lost: u64,
-    /// The least queueing delay of its second half in seconds; infinite if none was reported.
+    /// The shortest queueing delay of the round's second half in seconds; infinite if none was reported.
     pub(super) queue: f64,
 }
 
@@ -83,10 +87,10 @@ impl Seen {
 /// A queue that becomes shorter, as the window has become smaller.
 #[derive(Clone, Copy, Debug)]
 struct Falling {
-    /// The window and the delay at first.
+    /// The window and the delay at the beginning.
     size: f64,
     delay: f64,
-    /// Rounds since, and the least delay in them.
+    /// Rounds since then, and the shortest delay in them.
     rounds: u32,
     least: f64,
 }
@@ -105,15 +109,15 @@ pub(super) struct Window {
     /// The queue that may stand where one was seen to overflow, in seconds.
     max_queue: f64,
     usual_loss: f64,
-    /// The delay that is not the window's, in seconds.
+    /// The delay that the window does not cause, in seconds.
     foreign: f64,
     falling: Falling,
-    /// Datagrams in flight at the beginning of the round, and at most since.
+    /// Datagrams in flight at the beginning of the round, and their maximum since.
     began_with: u64,
     most: u64,
-    /// Somebody had to wait for it.
+    /// A sender had to wait for room in this round.
     was_short: bool,
-    /// What has its fate in this round was sent before the window was cut.
+    /// The datagrams acknowledged or lost in this round were sent before the window was cut.
     is_stale: bool,
 }
 
@@ -144,46 +148,48 @@ impl Window {
         self.has_met_queue
     }
 
-    /// Whether there is room for these datagrams, too. The least window is for slices: a game's packets,
-    /// which it does not hold back, would else keep a small one full for good.
+    /// Whether there is room for `datagrams` more. The minimum window counts slices only: otherwise a game's
+    /// packets, which the window does not hold back, would keep a small window full for good.
     pub(super) fn has_room(&self, in_flight: u64, slices: u64, datagrams: f64) -> bool {
         (slices as f64) < MIN_WINDOW || in_flight as f64 + datagrams <= self.size
     }
 
-    /// It begins with so many datagrams at least, unless a queue was met.
+    /// Raises the window to at least `size` datagrams, unless a queue was met.
     pub(super) fn raise(&mut self, size: f64) {
         if !self.has_met_queue {
             self.size = self.size.max(size);
         }
     }
 
-    /// Before a queue was met: the path may hold so much. Trains that arrive in bunches show too much.
+    /// Unless a queue was met, raises the window to `path`, the datagrams that trains have shown, but at most
+    /// twofold: trains that arrive in bunches show too much.
     pub(super) fn grow_to(&mut self, path: f64) {
         self.raise(path.min(MAX_RAISE * self.size));
     }
 
-    /// Somebody has to wait for it.
+    /// A sender has to wait for room.
     pub(super) const fn on_short(&mut self) {
         self.was_short = true;
     }
 
-    /// So many are in flight after one was sent.
+    /// A datagram was sent, and `in_flight` are in flight with it.
     pub(super) fn on_sent(&mut self, in_flight: u64) {
         self.most = self.most.max(in_flight);
     }
 
-    /// Whether half of a round is over with these fates: what is in it was sent before, for the most part.
+    /// Whether half of a round ends when its fates grow from `before` to `now`. Most datagrams of that half
+    /// were sent before the round.
     pub(super) const fn is_past_half(&self, before: u64, now: u64) -> bool {
         let half = self.began_with / 2;
         before < half && half <= now
     }
 
-    /// It is known not to be the beginning any more.
+    /// The beginning is over: the window grows as after a queue was met.
     pub(super) const fn settle(&mut self) {
         (self.has_met_queue, self.growth) = (true, MIN_GROWTH);
     }
 
-    /// Whether a round is over in which so many datagrams had a fate.
+    /// Whether a round is over in which `fates` datagrams were acknowledged or lost.
     pub(super) const fn is_due(&self, fates: u64) -> bool {
         fates > 0 && fates >= self.began_with
     }
@@ -234,7 +240,7 @@ impl Window {
         }
         (self.has_met_queue, self.growth) = (true, MIN_GROWTH);
         if excess > MAX_EXCESS {
-            // What overflows is as long with a smaller window.
+            // A queue that overflows stays as long with a smaller window.
             self.falling = Falling::NOT;
             self.max_queue = OF_FULL * seen.queue;
             self.is_stale = true;
@@ -267,7 +273,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// A path of 50 ms and 1,000 datagrams a second, with a queue of so many datagrams and losses of its own.
+    /// A path of 50 ms and 1,000 datagrams a second, with a queue of `queue` datagrams and losses of its own.
     struct Path {
         window: Window,
         queue: f64,
@@ -323,7 +329,7 @@ mod tests {
         assert!(path.lost - found < 200 * 50 / 50, "2 % at most: {}", path.lost - found);
     }
 
-    /// Losses of the path's own do not shrink it.
+    /// The path's own losses do not shrink the window.
     #[test]
     fn losses_that_are_usual_are_borne() {
         let mut path = Path::new(20.0, f64::INFINITY, 0.08);
@@ -351,7 +357,7 @@ mod tests {
         assert_eq!(window.size(), before + 20.0 * MIN_GROWTH, "carefully, once a queue was seen");
     }
 
-    /// Before a queue was met trains may raise it, twofold at a time; afterwards nothing but acks does.
+    /// Before a queue was met trains may raise the window, twofold at a time; afterwards only acks raise it.
     #[test]
     fn trains_raise_it_until_a_queue_was_met() {
         let mut window = Window::new(20.0, 20);

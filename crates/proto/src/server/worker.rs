@@ -32,18 +32,18 @@ use crate::wire::{DataHeader, Kind, Role, WireId};
 use crate::work::Work;
 use crate::{Batch, DropCounts, DropReason, Ecn, FourTuple, Instant, debug_as};
 
-/// Answers to strangers that may wait to be sent, some 100 bytes each: as many as a round of a runner can
-/// cause. When a thousand come at once, each that is not told of its cookie asks again, and too late.
+/// The maximum number of answers to strangers that wait to be sent, some 100 bytes each: as many as a round
+/// of a runner can cause. When a thousand clients come at once, one that gets no cookie asks again, too late.
 const MAX_ANSWERS: usize = 1_024;
 
 /// Some of a server's connections, with a socket of their own: [`ServerMachine`](super::ServerMachine) has
-/// one worker, a server of several threads has one for each. What concerns all of them it asks the [`Desk`].
+/// one worker, a server of several threads has one for each. A worker asks the [`Desk`] about shared state.
 pub struct Worker {
     pub(super) number: u8,
     pub(super) rules: Arc<Rules>,
     pub(super) board: Arc<Board>,
-    /// The desk's, and its number. This and the generator are in boxes, because workers are moved about,
-    /// which leaves copies that nothing wipes.
+    /// The desk's reset key, and its number. The key and the generator are in boxes, because moving a worker
+    /// would leave copies of them that nothing wipes.
     pub(super) reset_key: Box<ResetKey>,
     pub(super) reset_keys: u64,
     pub(super) entropy: Box<Entropy>,
@@ -404,7 +404,7 @@ impl Worker {
             } else {
                 self.count_flight(id);
                 let left = self.slots.get(id).and_then(|slot| slot.connection.awaits_uplink());
-                // Who has its turn at its address, and waits for the uplink, keeps it.
+                // A connection that has its turn at its address, and waits for the uplink, keeps the turn.
                 self.uplink.on_nothing_to_send(id, left.filter(|_| has_turn));
                 if is_shared && (!has_turn || left.is_none()) {
                     self.ensembles.on_nothing(id, left);
@@ -418,8 +418,8 @@ impl Worker {
         }
     }
 
-    /// The connection that is asked next: one that may have something to send, or whose turn at its address
-    /// or on the uplink begins.
+    /// The connection to poll next: one that may have something to send, or whose turn at its address or on
+    /// the uplink begins.
     fn next_to_send(&mut self, now: Instant) -> Option<ConnectionId> {
         if let Some(id) = self.slots.next_ready() {
             return Some(id);

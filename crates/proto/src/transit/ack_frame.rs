@@ -63,7 +63,7 @@ impl AckFrame {
         }
     }
 
-    /// The same, with the counts of ECN.
+    /// Returns this frame with the counts of ECN.
     #[must_use]
     pub const fn with_ecn(mut self, counts: EcnCounts) -> Self {
         self.ecn = Some(counts);

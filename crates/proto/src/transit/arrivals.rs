@@ -148,8 +148,8 @@ impl Arrivals {
         self.newest.push_back((number, now, 0));
     }
 
-    /// The newest arrivals, as many as one frame can hold; `None` if there are none. Each but the newest is
-    /// reported at most four times.
+    /// The newest arrivals, as many as one frame can hold; `None` without an arrival. Each except the newest
+    /// is reported at most four times.
     #[must_use]
     pub(crate) fn frame(&mut self) -> Option<ArrivalsFrame> {
         let mut earlier = self.newest.iter_mut().rev();

@@ -1,4 +1,4 @@
-//! The record of a datagram: what has to be known of it once its fate is.
+//! The record of a datagram: what has to be known of it once its fate is known.
 //!
 //! The [`Ledger`](super::Ledger) writes fates; all others read them. A record has 56 bytes, 8 of them since
 //! chunks are named by block and index, and its contents are in the ring of
@@ -61,12 +61,12 @@ pub(crate) enum Fate {
     Acked,
     /// Others that were sent later have arrived.
     Lost,
-    /// Nothing was heard for long: it no longer counts as in flight. What was in it is lost when something
-    /// sent later arrives, as ever.
+    /// Nothing was received for long: it no longer counts as in flight. Its contents count as lost when a
+    /// datagram that was sent later arrives, as always.
     GivenUp,
 }
 
-/// Why what was in a datagram counts as lost.
+/// Why the contents of a datagram count as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LossReason {
@@ -78,7 +78,7 @@ pub enum LossReason {
     NoRoom,
 }
 
-/// Whether what was in a datagram still waits for its fate.
+/// Whether the contents of a datagram still wait for their fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents {
     /// It asked for no ack, so that nothing in it matters.
@@ -104,7 +104,7 @@ pub(crate) struct Datagram {
     pub(crate) is_marked: bool,
     pub(crate) fate: Fate,
     pub(super) contents: Contents,
-    /// Of one that is acknowledged: so many from it on are, and perhaps more.
+    /// If it is acknowledged: at least this number of datagrams are, this one and those after it.
     pub(super) acked_run: u32,
 }
 

@@ -110,7 +110,7 @@ impl Items {
         self.peak = self.ring.len();
     }
 
-    /// The same, of all of it if there is nothing.
+    /// Gives back all memory, if no item is in it.
     pub(super) fn rest(&mut self) {
         if self.ring.is_empty() {
             (self.ring, self.peak) = (VecDeque::new(), 0);

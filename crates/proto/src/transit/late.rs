@@ -49,7 +49,7 @@ impl Late {
         self.disordered_below = largest.saturating_add(later.max(DISORDERED));
     }
 
-    /// Whether a gap below this number is of what may be on the way.
+    /// Whether a gap below this number may be of datagrams that are still on the way.
     pub(super) const fn is_disordered(&self, number: u64) -> bool {
         number < self.disordered_below
     }

@@ -1,18 +1,18 @@
 //! The ledger of datagrams: one record for each one sent, and the only place that judges what became of it.
 //!
-//! A record holds what has to be known once the fate of a datagram is: its number, its path, when it was
-//! sent, its bytes, what was in it. An ack is walked once ([`Ledger::poll_acked`]).
+//! A record holds what has to be known once the fate of a datagram is known: its number, its path, when it
+//! was sent, its bytes, its contents. An ack is walked once ([`Ledger::poll_acked`]).
 //! Then two lines move forward over the records. [`Ledger::poll_fate`] settles what the block sender counts:
-//! a datagram that was overtaken by more than the reordering seen so far is lost at once, for any other slice
-//! can replace its slice, and a late ack corrects the count. [`Ledger::poll_lost`] hands back what else was
-//! in a datagram, and waits as RFC 9002 says: a packet is reported as lost only once, and a message is sent
-//! again. Both have their verdict from [`detect`], and the patience from the [`Timing`] of the path, which
-//! the caller hands in: the ledger outlives a path. RTT, probes, retransmission, the estimates
-//! of the path and the choice of slices follow from these three; none of them judges for itself.
+//! a datagram that was overtaken by more than the learned reordering is lost at once, for any other slice
+//! can replace its slice, and a late ack corrects the count. [`Ledger::poll_lost`] hands back the rest of a
+//! datagram's contents, and waits as RFC 9002 says: a packet is reported as lost only once, and a message is
+//! sent again. Both have their verdict from [`detect`], and the patience from the [`Timing`] of the path,
+//! which the caller hands in: the ledger outlives a path. RTT, probes, retransmission, the estimates of the
+//! path and the choice of slices follow from these three; none of them judges for itself.
 //!
 //! The invariant: records are in the order of their numbers, and each before `settled` has a fate. What was
-//! in a datagram is handed back once, as acknowledged or as lost. A fate may still change: what counts as
-//! lost may arrive, and from how late it was the ledger learns for how long to wait.
+//! in a datagram is handed back once, as acknowledged or as lost. A fate may still change: a datagram that
+//! counts as lost may arrive, and its lateness shows the ledger how long to wait for later ones.
 
 mod ack_walk;
 
@@ -32,13 +32,13 @@ pub(crate) use ack_walk::{AckWalk, Acked, NeverSent};
 /// Settled records kept while a block is sent, for acks that come late, and for samples of the path.
 pub(crate) const KEPT: usize = 1024;
 
-/// Records that are left to what is no slice: of the 8192 at first a sixteenth, for all packets and messages
-/// of some round trips.
+/// Records that are reserved for datagrams without a slice: a sixteenth of the first 8192, for all packets
+/// and messages of some round trips.
 const RESERVE: usize = 512;
 
 /// The datagrams sent on one connection.
 ///
-/// Memory follows what is in flight, and is given back after nothing was.
+/// Memory follows the number of datagrams in flight, and is given back after none was in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     records: VecDeque<Datagram>,
@@ -169,8 +169,8 @@ impl Ledger {
         self.records.len() >= self.max_records()
     }
 
-    /// Whether there is room for another slice. Slices wait where there is none, so that none counts as lost
-    /// because it cannot be recorded. What else is sent goes on, and has [`RESERVE`] of the records.
+    /// Whether there is room for another slice. Without room slices wait, so that none counts as lost because
+    /// it cannot be recorded. Other datagrams do not wait: [`RESERVE`] of the records are for them.
     pub(crate) fn has_slice_room(&self) -> bool {
         self.records.len() + RESERVE < self.max_records()
     }
@@ -228,8 +228,8 @@ impl Ledger {
         Some(lost)
     }
 
-    /// The timeouts of what is in flight restart, and none of it shows a round trip any more. What was sent
-    /// in the old time is dated once, however far the clock went back.
+    /// The timeouts of the datagrams in flight restart, and none of these shows a round trip any more. A
+    /// datagram that was sent later than `now` gets this time, however far the clock went back.
     fn on_clock_went_back(&mut self, now: Instant) {
         for record in self.records.range_mut(self.first_open..) {
             record.sent_at = record.sent_at.min(now);
@@ -239,8 +239,8 @@ impl Ledger {
         }
     }
 
-    /// Nothing was heard for long: what is in flight no longer counts as that. Returns how many datagrams
-    /// from this number on these are.
+    /// Nothing was received for long: the datagrams in flight no longer count as in flight. Returns how many
+    /// of them have this number or a higher one and are no probes.
     pub(crate) fn give_up(&mut self, from: u64) -> usize {
         let mut given_up = 0;
         for record in self.records.range_mut(self.settled..) {
@@ -253,7 +253,7 @@ impl Ledger {
         given_up
     }
 
-    /// Drops records with nothing to settle, but for the newest `kept`.
+    /// Drops records with nothing to settle, except the newest `kept`.
     pub(crate) fn trim(&mut self, kept: usize) {
         let is_settled = |ledger: &Self| ledger.settled.min(ledger.first_open) > 0;
         while is_settled(self) && (self.settled > kept || !self.has_slice_room()) {

@@ -62,7 +62,7 @@ pub struct ReceivedDatagrams {
     is_block: bool,
     /// The newest numbers that arrived and are not acknowledged.
     not_kept: VecDeque<u64>,
-    /// What the peer wants: an ack after so many datagrams, and this long after one of a block.
+    /// The peer wants an ack after this number of datagrams, and `block_ack_delay` after one of a block.
     ack_after: u8,
     block_ack_delay: Duration,
     /// Repetitions of the ack since the last datagram.
@@ -110,8 +110,8 @@ impl ReceivedDatagrams {
     /// Whether a datagram of this number may be opened at all. Changes nothing.
     ///
     /// # Errors
-    /// [`DropReason::Duplicate`] if it arrived before, [`DropReason::TooOld`] if it is so far below the
-    /// largest that this is not known.
+    /// [`DropReason::Duplicate`] if it arrived before, [`DropReason::TooOld`] if the number is below the
+    /// window, so that this is not known.
     pub fn check(&self, number: u64) -> Result<(), DropReason> {
         if self.not_kept.contains(&number) {
             return Err(DropReason::Duplicate);
@@ -158,8 +158,9 @@ impl ReceivedDatagrams {
         }
     }
 
-    /// A datagram was verified, but what was in it could not be kept: it is not acknowledged, and comes again
-    /// under another number. Its own is refused from now on, as far back as the last 64 of them.
+    /// A datagram was verified, but its contents could not be kept: it is not acknowledged, and its contents
+    /// are sent again under another number. Its own number is refused from now on; the last 64 such numbers
+    /// are remembered.
     pub(crate) fn on_not_kept(&mut self, number: u64) {
         if self.not_kept.len() >= MAX_NOT_KEPT {
             self.not_kept.pop_front();
@@ -215,7 +216,7 @@ impl ReceivedDatagrams {
         }
     }
 
-    /// The peer wants an ack after so many datagrams, and this long after one of a block.
+    /// The peer wants an ack after this number of datagrams, and `delay` after one of a block.
     pub(crate) const fn set_frequency(&mut self, datagrams: u8, delay: Duration) {
         (self.ack_after, self.block_ack_delay) = (datagrams, delay);
     }

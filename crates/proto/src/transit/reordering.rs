@@ -1,14 +1,14 @@
-//! How much later a datagram may be sent that overtakes another one, which yet arrives: learned from what
-//! counted as lost and arrived, and unlearned.
+//! The reordering of a path: how much later a datagram may have been sent that overtakes another one, which
+//! still arrives. It is learned from datagrams that counted as lost and arrived, and later forgotten.
 //!
 //! A path that reorders for a moment, or did so before it changed, must not make every later loss wait: RACK
-//! (RFC 8985, 6.2.4) keeps a longer window for 16 recoveries. So does this, but for no longer than it goes
-//! on. What arrives later than what was sent after it, and was waited for, says that it does: else a path
-//! that always reorders would be unlearned, and its datagrams taken for lost, once in so many losses.
+//! (RFC 8985, 6.2.4) keeps a longer window for 16 recoveries. So does this, unless the path still reorders:
+//! a datagram that was overtaken, waited for and then arrived shows that. Without this rule a path that
+//! always reorders would be forgotten after every 16 recoveries, and its datagrams taken for lost.
 
 use core::time::Duration;
 
-/// Recoveries after which what was not seen again in them is forgotten: RACK's.
+/// Reordering that was not seen again in this number of recoveries is forgotten. The number is RACK's.
 const KEPT_RECOVERIES: u8 = 16;
 
 /// The reordering of a path.

@@ -1,4 +1,4 @@
-//! What a ledger remembers of what the receiver of blocks says: which state, and which frame that has to
+//! The ledger's record of the reports of a receiver of blocks: which state, and which frame that has to
 //! arrive, was in a datagram.
 
 /// What a progress frame said, to be passed back when the fate of its datagram is known.

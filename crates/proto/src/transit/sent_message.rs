@@ -1,4 +1,4 @@
-//! What a ledger remembers of messages: which part of which message, and which limit, was in a datagram.
+//! The ledger's record of messages: which part of which message, and which limit, was in a datagram.
 //!
 //! Both are as small as they can be, because a game has many of them in flight. What is unique among the
 //! things in flight is enough: their owner knows the rest.

@@ -28,10 +28,10 @@ const MAX_WAIT: Duration = Duration::from_secs(2);
 /// probed for several times.
 const MAX_SAMPLE: Duration = Duration::from_secs(10);
 
-/// The longest reordering that is learned in any case, 50 ms: what a link with several paths does, and three
-/// packets of a game at 60 a second. On longer paths it is so many round trips: a round trip by the least
-/// jitter, which its samples show, is less than what jitter adds. A datagram that is overtaken by more is
-/// lost, and retransmitted if it arrives later.
+/// The longest reordering that is learned in any case, 50 ms: the reordering of a link with several paths,
+/// and three packets of a game at 60 a second. On longer paths the maximum is [`MAX_REORDERED_TRIPS`] round
+/// trips: several, because the RTT that samples with the least jitter show is less than what jitter adds. A
+/// datagram that is overtaken by more is lost, and retransmitted even if it arrives later.
 const MAX_REORDERING: Duration = Duration::from_millis(50);
 const MAX_REORDERED_TRIPS: u32 = 3;
 
@@ -50,7 +50,7 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// Of a path of which nothing is known.
+    /// The timing of a path of which nothing is known.
     pub(crate) const fn new(path: PathId) -> Self {
         Self {
             path,
@@ -62,8 +62,8 @@ impl Timing {
         }
     }
 
-    /// Of a path on which a challenge was answered after this time. It is no sample, but better than nothing
-    /// (RFC 9002, 6.2.2). The first probe timeout runs from now on.
+    /// The timing of a path on which a challenge was answered after this time. That time is no sample, but
+    /// better than nothing (RFC 9002, 6.2.2). The first probe timeout runs from now on.
     pub(crate) fn validated(path: PathId, now: Instant, after: Duration) -> Self {
         let after = after.clamp(GRANULARITY, INITIAL_RTT).as_micros();
         let initial_rtt_us = u32::try_from(after).unwrap_or(INITIAL_RTT_US);
@@ -75,7 +75,7 @@ impl Timing {
         self.path
     }
 
-    /// The RTT so far.
+    /// The RTT estimate.
     pub(crate) const fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
@@ -95,7 +95,7 @@ impl Timing {
         self.reordering.learn(self.next_like(overtaken));
     }
 
-    /// One that was waited for has.
+    /// A datagram that was waited for has arrived after one that was sent later, by this.
     pub(super) fn on_overtaken(&mut self, overtaken: Duration) {
         self.reordering.on_waited_for(self.next_like(overtaken));
     }
@@ -118,7 +118,7 @@ impl Timing {
         Patience { datagrams: 1, reordering: self.reordering(), timeout: None }
     }
 
-    /// How long what may not come twice is waited for: a packet, a message, a control frame.
+    /// How long contents that must not come twice are waited for: a packet, a message, a control frame.
     pub(super) fn patience_of_contents(&self) -> Patience {
         let (reordering, timeout) = (self.reordering(), Some(self.loss_delay()));
         Patience { datagrams: PACKET_THRESHOLD, reordering, timeout }

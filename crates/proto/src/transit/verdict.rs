@@ -17,11 +17,11 @@ pub(super) const PACKET_THRESHOLD: u64 = 3;
 /// How long a datagram is waited for, once one is acknowledged that was sent later.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// So many later ones have to be sent, up to that one,
+    /// It is lost once this number of later ones were sent, up to and including the acknowledged one,
     pub(super) datagrams: u64,
-    /// and that one so much later;
+    /// and the acknowledged one was sent at least this much later;
     pub(super) reordering: Duration,
-    /// or so much time has to pass since it was sent. `None`: as long as it takes.
+    /// or once this time has passed since it was sent. `None`: time alone never makes it lost.
     pub(super) timeout: Option<Duration>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Patience {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Lost(LossReason),
-    /// It is by this time; `None` if nothing but an ack shows it.
+    /// It is lost at this time; `None` if only an ack can show that it is lost.
     NotLostYet {
         at: Option<Instant>,
     },

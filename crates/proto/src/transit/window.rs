@@ -21,8 +21,8 @@ const MAX_WINDOW: u64 = 1 << 17;
 pub(crate) const SMALLEST: u64 = MIN_WINDOW;
 
 /// The window after this many datagrams arrived: eight for each, as a power of two. A sender that doubles
-/// what it has in flight with each round trip has four times as many in flight as arrived, so that the
-/// window is never what limits it; and a peer that received little makes nobody keep much.
+/// its datagrams in flight with each round trip has four times as many in flight as arrived, so the window
+/// never limits it. And little is kept for a connection on which little has arrived.
 pub(super) const fn window_after(datagrams: u64) -> u64 {
     let wanted = datagrams.saturating_mul(8);
     if wanted <= MIN_WINDOW {
@@ -107,7 +107,7 @@ impl<const MAX: u64> ReplayWindow<MAX> {
     }
 
     /// How many numbers from `from` downwards, including it, arrived (or did not), up to `limit`. They must
-    /// be in the window; below 0 there are none.
+    /// be in the window; the count ends at number 0.
     pub(super) fn run_down(&self, from: u64, has_arrived: bool, limit: u32) -> u32 {
         let limit = u64::from(limit).min(from.saturating_add(1));
         let mut count = 0;
@@ -195,8 +195,8 @@ impl<const MAX: u64> ReplayWindow<MAX> {
         self.words().get(self.index(number)).copied().unwrap_or(0)
     }
 
-    /// Makes room for this number. Until the ring turns it has only the words of the numbers so far, twice as
-    /// many each time.
+    /// Makes room for this number. Until the ring turns it has only the words for the numbers seen, and it
+    /// doubles each time it grows.
     fn grow(&mut self, number: u64) {
         let highest = self.largest.max(Some(number)).unwrap_or_default();
         let window = window_after(self.count).min(MAX);
@@ -260,7 +260,8 @@ mod tests {
 
     use super::*;
 
-    /// All numbers that ever arrived, and the lowest that never left the window: what it must behave like.
+    /// A model that the window must match: all numbers that ever arrived, and the lowest that never left the
+    /// window.
     #[derive(Default)]
     struct Model {
         arrived: BTreeSet<u64>,

@@ -159,29 +159,29 @@ impl<'a> Refusal<'a> {
     }
 }
 
-/// The byte in the place of a refusal's code of who waits in line.
+/// The byte that stands in the place of a refusal's code when a client waits in line.
 const IN_LINE: u8 = 10;
 
-/// Stands for what is not known.
+/// Stands for an unknown place or estimate.
 const UNKNOWN: u32 = u32::MAX;
 
-/// There is no seat yet: the place in line, and when to ask again. It is written as a refusal with three
-/// numbers in the place of versions.
+/// The answer to a client for which no seat is free yet: its place in line, and when to ask again. It is
+/// written as a refusal with three numbers in the place of versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InLine {
     /// The client's id.
     pub to: WireId,
-    /// How many are before it, itself included: 1 is the next. 0 is a call: there is a seat. `None` if even
+    /// The client's position in line, from 1, which is the next. 0 is a call: a seat is free. `None` if even
     /// the line is full.
     pub place: Option<u32>,
-    /// How long it may take, if the server can say.
+    /// The estimated time until the client has a seat, if the server knows one.
     pub estimate: Option<Duration>,
-    /// When to ask again, after this.
+    /// The time after which the client asks again.
     pub again: Duration,
 }
 
 impl InLine {
-    /// Whether this is one, of the datagrams with the first byte of a refusal.
+    /// Whether a datagram with the first byte of a refusal is an `InLine`.
     #[must_use]
     pub fn is(datagram: &[u8]) -> bool {
         datagram.get(9) == Some(&IN_LINE)

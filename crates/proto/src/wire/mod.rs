@@ -106,8 +106,8 @@ impl Kind {
     }
 }
 
-/// A length or index as a field of 8 bits. One that does not fit is a fault of this crate, and would make a
-/// frame with another meaning.
+/// A length or index as a field of 8 bits. A value that does not fit is a fault of this crate, and would make
+/// a frame with another meaning.
 pub(crate) fn field_u8(value: usize) -> u8 {
     assert!(value <= usize::from(u8::MAX), "{value} does not fit its field");
     #[expect(clippy::cast_possible_truncation, reason = "asserted")]
@@ -115,7 +115,8 @@ pub(crate) fn field_u8(value: usize) -> u8 {
     field
 }
 
-/// The same for a field of 16 bits.
+/// A length or index as a field of 16 bits. A value that does not fit is a fault of this crate, as in
+/// [`field_u8`].
 pub(crate) fn field_u16(value: usize) -> u16 {
     assert!(value <= usize::from(u16::MAX), "{value} does not fit its field");
     #[expect(clippy::cast_possible_truncation, reason = "asserted")]

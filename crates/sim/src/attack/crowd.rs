@@ -35,7 +35,7 @@ pub struct CrowdReport {
     pub times: Vec<Option<Duration>>,
     /// The maximum ratio of bytes sent to bytes received, over all times and addresses not validated.
     pub worst_bytes: f64,
-    /// The same for datagrams.
+    /// The maximum ratio of datagrams sent to datagrams received, over all times and addresses not validated.
     pub worst_datagrams: f64,
     /// Datagrams that reached the server.
     pub datagrams: u64,

@@ -15,8 +15,8 @@ use crate::hosts::{Keyed, PROTOCOL_ID, configs};
 use crate::oracle::Meter;
 use crate::oracle::bounds::cost_nanos;
 
-/// What a stranger's datagram may make an end hold, in bytes: an answer of at most 59 bytes in a queue of
-/// four, which is the least that a queue begins with.
+/// What a stranger's datagram may make an end hold, in bytes: an answer of at most 59 bytes, in a queue with
+/// room for four answers, the smallest room that a queue begins with.
 const MAX_STRANGER_BYTES: i64 = 1 << 10;
 
 /// What it may cost, in nanoseconds: the check of a request, and a tag.

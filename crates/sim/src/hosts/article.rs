@@ -54,7 +54,7 @@ impl<A: ArticleApp> ArticleHost<A> {
         Self { machine, packets: None, app, remote }
     }
 
-    /// The same with a game.
+    /// This host with a game on its socket.
     #[must_use]
     pub fn with_packets(mut self, packets: GamePackets) -> Self {
         self.packets = Some(packets);
@@ -64,16 +64,16 @@ impl<A: ArticleApp> ArticleHost<A> {
     /// The game.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the host has no game.
     #[must_use]
     pub const fn game(&self) -> &GamePackets {
         self.packets.as_ref().expect("a host with a game")
     }
 
-    /// The same, to act on.
+    /// The game, to act on.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the host has no game.
     pub const fn game_mut(&mut self) -> &mut GamePackets {
         self.packets.as_mut().expect("a host with a game")
     }

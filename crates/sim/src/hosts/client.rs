@@ -51,7 +51,8 @@ impl<A: App> ClientHost<A> {
         client.is_none_or(|client| client.is_closed() && client.poll_timeout().is_none())
     }
 
-    /// When an application works that has not heard yet that its connection is closed, for it is full.
+    /// When an application works that is full, and so has not yet received the event that its connection is
+    /// closed.
     fn works_at(&self) -> Option<Instant> {
         self.app.works_at().filter(|_| self.app.is_full())
     }
@@ -180,8 +181,8 @@ mod tests {
         }
     }
 
-    /// The connection ends while the application is full: it never heard of that, and the soak of files saw
-    /// a fetch that hangs.
+    /// The connection ends while the application is full: the application never received that event, and the
+    /// soak of files found a fetch that hung.
     #[test]
     fn an_application_that_is_full_hears_later_that_the_connection_is_closed() {
         let (_, config) = configs(Keyed::Secret, ConnectionConfig::default());

@@ -1,10 +1,10 @@
 //! A server of several workers, in one thread: the steering between them, in any interleaving.
 //!
-//! Each worker has a socket, and runs a round when its thread would have woken up, which a seed decides: how
-//! late, how many datagrams of those that wait, in which order with the others, and whether it reports to the
-//! desk at the end or in a later round. Whatever happens between two calls of a worker in a real server (it
-//! has another thread's answer from the desk, and not its stray) happens here between two rounds, because a
-//! worker asks the desk once in a call, and tells it the rest in its report.
+//! Each worker has a socket, and runs a round when its thread would have woken up. A seed decides how late
+//! that is, how many of the waiting datagrams it takes, in which order with the others it runs, and whether
+//! it reports to the desk at the end or in a later round. Whatever happens between two calls of a worker in a
+//! real server (it has another thread's answer from the desk, and not its stray) happens here between two
+//! rounds, because a worker asks the desk once in a call, and reports the rest in its report.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use haulier_proto::server::{
 use super::UNIX_TIME;
 use crate::{Host, Rng};
 
-/// A thread of a worker wakes up so late at most.
+/// The maximum delay with which a thread of a worker wakes up.
 const MAX_LATE: Duration = Duration::from_millis(1);
 
 /// Datagrams that a round takes at most.
@@ -32,7 +32,7 @@ struct Seat {
     strays: Strays,
     /// When its thread runs, if it was woken.
     wakes_at: Option<Instant>,
-    /// It has not told the desk what it did last.
+    /// It has not yet reported to the desk what it did last.
     owes_report: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// A server of so many workers.
+    /// A server of `workers` workers.
     #[must_use]
     pub fn new(workers: usize, block: Block, config: ServerConfig, seed: u64) -> Self {
         let mut rng = Rng::stream(seed, 79);

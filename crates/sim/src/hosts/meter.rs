@@ -64,7 +64,7 @@ impl AmplificationMeter {
         self.worst_bytes
     }
 
-    /// The same in datagrams.
+    /// The maximum ratio of datagrams sent to datagrams received, over all times and addresses not validated.
     #[must_use]
     pub const fn worst_datagrams(&self) -> f64 {
         self.worst_datagrams

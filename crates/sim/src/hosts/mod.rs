@@ -77,7 +77,7 @@ pub trait App: 'static {
         None
     }
 
-    /// The same, when the connection is closed: only [`work`](Self::work) is called then.
+    /// Its next deadline while the connection is closed: only [`work`](Self::work) is called then.
     fn works_at(&self) -> Option<Instant> {
         self.wakes_at()
     }
@@ -87,13 +87,13 @@ pub trait App: 'static {
         self.wakes_at().is_some_and(|at| at <= now)
     }
 
-    /// Whether it takes no more events for now: they wait in the connection, whose credit does the rest. An
-    /// application that is full is due when it no longer will be.
+    /// Whether it takes no more events for now: they wait in the connection, and its credit limits the peer.
+    /// A full application is due again at the time when it will no longer be full.
     fn is_full(&self) -> bool {
         false
     }
 
-    /// Does what is due without the connection, which may be closed.
+    /// Does the work that is due and does not need the connection, which may be closed.
     fn work(&mut self, _now: Instant) {}
 
     /// Acts on the connection, which is open.

@@ -33,7 +33,7 @@ impl Listener for Events {
 /// What to send on a connection; also counts what arrives.
 #[derive(Clone, Debug, Default)]
 pub struct Script<L = Events> {
-    /// A block, and how many times it is still to be sent.
+    /// A block, and the number of times that it must still be sent.
     pub blocks: Option<(Block, usize)>,
     /// A game beside the blocks.
     pub game: Option<Game>,

@@ -68,7 +68,7 @@ impl<A: App> ServerHost<A> {
         Self::with_seed(accept, config, Rng::stream(seed, 78).key())
     }
 
-    /// The same, with all random choices from this seed.
+    /// A server like that of [`new`](Self::new), with all random choices from this seed.
     pub fn with_seed(
         accept: impl FnMut(Instant, &Bytes) -> A + 'static,
         config: ServerConfig,
@@ -111,7 +111,7 @@ impl<A: App> ServerHost<A> {
         self.server.connections().next().and_then(|id| self.server.connection(id))
     }
 
-    /// The same, to change.
+    /// The first of its connections, to change.
     #[must_use]
     pub fn connection_mut(&mut self) -> Option<&mut Connection> {
         let id = self.server.connections().next()?;
@@ -131,7 +131,7 @@ impl<A: App> ServerHost<A> {
         }
     }
 
-    /// One that is full holds up the others: their events are in one queue.
+    /// A full application holds up the others: their events are in one queue.
     fn is_full(&self) -> bool {
         self.apps.values().any(App::is_full)
     }

@@ -76,7 +76,7 @@ impl Disk {
         self
     }
 
-    /// Reads or writes so much. Returns when it is done.
+    /// Reads or writes this number of bytes. Returns the time at which it is done.
     fn work(&mut self, now: Instant, bytes: usize) -> Instant {
         let time = self.rate_bps.map_or(0, |rate| bytes as u64 * 8_000_000_000 / rate);
         let done = self.free_at(now) + Duration::from_nanos(time);
@@ -102,7 +102,7 @@ pub struct SourceApp {
     handle: Option<BlockHandle>,
     is_asking: bool,
     reading: VecDeque<(Instant, WantedChunk)>,
-    /// When it looks what is wanted, without having heard of it.
+    /// When it looks which chunks are wanted, without an event that some are.
     looks_at: Option<Instant>,
     /// Chunks that were refused.
     pub refused: Vec<ProvideError>,
@@ -206,7 +206,7 @@ pub struct SinkHost {
     pub client: Option<ClientMachine>,
     disk: Disk,
     is_in_order: bool,
-    /// Declines the block after so many bytes.
+    /// Declines the block after this number of bytes.
     declines_after: Option<u64>,
     /// What it has of a block already: its digest and a bit for each chunk.
     has: Option<([u8; 32], Vec<u8>)>,
@@ -246,7 +246,7 @@ impl SinkHost {
         }
     }
 
-    /// Declines the rest after so many bytes.
+    /// Declines the rest after this number of bytes.
     #[must_use]
     pub const fn declining_after(mut self, bytes: u64) -> Self {
         self.declines_after = Some(bytes);

@@ -62,25 +62,25 @@ impl LinkConfig {
         Self { rate_bps: Some(rate_bps), delay, ..Self::default() }
     }
 
-    /// The same with a queue of this many bytes.
+    /// This link with a queue of this many bytes.
     #[must_use]
     pub fn with_queue(self, bytes: u64) -> Self {
         Self { queue_bytes: Some(bytes), ..self }
     }
 
-    /// The same for packets of at most this many bytes, headers included.
+    /// This link for packets of at most this many bytes, headers included.
     #[must_use]
     pub fn with_mtu(self, mtu: impl Into<Mtu>) -> Self {
         Self { mtu: mtu.into(), ..self }
     }
 
-    /// The same with an ECN field that passes, and is marked above this many bytes in the queue.
+    /// This link with an ECN field that passes, and is marked above this many bytes in the queue.
     #[must_use]
     pub fn marking_above(self, bytes: u64) -> Self {
         Self { ecn: EcnPath::Carried, mark_above_bytes: Some(bytes), ..self }
     }
 
-    /// The same link without its faults: as slow as before.
+    /// This link without its faults: as slow as before.
     #[must_use]
     pub fn healed(&self) -> Self {
         let Self { rate_bps, queue_bytes, delay, .. } = *self;

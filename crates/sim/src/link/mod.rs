@@ -3,12 +3,12 @@
 //!
 //! A packet crosses these stages in order:
 //!
-//! 1. **size**: a packet that is larger than the link carries is dropped, and nobody is told;
+//! 1. **size**: a packet that is larger than the link carries is dropped without notice;
 //! 2. **bucket**: a token bucket, if there is one, that drops or delays packets above its rate;
 //! 3. **queue**: droptail, counted in bytes with the packet on the serializer included; it may mark the
-//!    ECN field of what meets a long one, and CoDel may drop or mark what waited in it for too long;
-//! 4. **serializer**: one packet after the other at the link's rate, IP and UDP headers included; or when a
-//!    record of a link says;
+//!    ECN field of packets that find it long, and CoDel may drop or mark packets that wait in it too long;
+//! 4. **serializer**: one packet after the other at the link's rate, IP and UDP headers included; or at the
+//!    times of a recorded link;
 //! 5. **loss**: a lost packet has used the link, as on a real one; so has one in an outage;
 //! 6. **aggregation**: packets wait for the next bunch;
 //! 7. **delay**: the propagation delay, and jitter that keeps the order or does not;
@@ -39,8 +39,8 @@ use crate::shaping::{BucketLevel, leaves};
 /// Bytes of the UDP and IPv4 headers of every datagram.
 pub const UDP_IP_OVERHEAD: u64 = 28;
 
-/// Buffers that a link keeps, to use them again: of a hundred thousand links those that were busy must not
-/// keep what was in their queues.
+/// The maximum number of buffers that a link keeps to use again: of a hundred thousand links, those that were
+/// busy must not keep the memory of their queues.
 const MAX_SPARE: usize = 16;
 
 /// A packet in flight with its label and mark, ordered by arrival and then by sending.
@@ -123,13 +123,13 @@ impl Link {
         self.offer_labelled(now, datagram, 0)
     }
 
-    /// The same with a label, which is returned with the packet and each copy of it, undamaged, like the
-    /// content of the outer headers.
+    /// Sends a packet with a label, which is returned with the packet and each copy of it, undamaged, like
+    /// the content of the outer headers.
     pub fn offer_labelled(&mut self, now: Instant, datagram: &[u8], label: u64) -> Fate {
         self.offer_marked(now, datagram, label, Ecn::NotEct)
     }
 
-    /// The same with an ECN field, which the link may change.
+    /// Sends a packet with a label and an ECN field, which the link may change.
     pub fn offer_marked(&mut self, now: Instant, datagram: &[u8], label: u64, ecn: Ecn) -> Fate {
         let bytes = datagram.len() as u64 + UDP_IP_OVERHEAD;
         self.stats.offered += 1;
@@ -197,18 +197,18 @@ impl Link {
         self.under_way.peek().map(|Reverse((arrival, ..))| *arrival)
     }
 
-    /// Fills `datagram` with the next packet that has arrived by `now` and returns `true`; `false` when
-    /// there is none.
+    /// Fills `datagram` with the next packet that has arrived by `now` and returns `true`; returns `false` if
+    /// no packet has.
     pub fn poll_delivery(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
         self.poll_labelled(now, datagram).is_some()
     }
 
-    /// The same, returning the packet's label.
+    /// As [`poll_delivery`](Self::poll_delivery), but returns the packet's label.
     pub fn poll_labelled(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<u64> {
         self.poll_marked(now, datagram).map(|(label, _)| label)
     }
 
-    /// The same, returning its ECN field too.
+    /// As [`poll_delivery`](Self::poll_delivery), but returns the packet's label and ECN field.
     pub fn poll_marked(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<(u64, Ecn)> {
         self.poll_timeout().filter(|&arrival| arrival <= now)?;
         let Reverse((_, _, label, mut bytes)) = self.under_way.pop()?;

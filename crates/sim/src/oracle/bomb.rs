@@ -1,6 +1,6 @@
-//! Blocks that are as dear as they can be for what they bring: whole after two slices, and a decoding.
+//! Blocks with the highest cost for their bytes: whole after two slices, and a decoding.
 //!
-//! The invariant: they are right, so that nothing closes the connection that they come over.
+//! The invariant: they are valid, so that nothing closes the connection that they come over.
 
 use haulier_proto::connection::Block;
 use haulier_proto::internals::frames::{

@@ -34,7 +34,7 @@ pub const MAX_SLICES_PER_DATAGRAM: u64 = 30;
 pub const MAX_NANOS_AT_ONCE: u64 =
     (DECODE_NANOS + CHUNK_BYTES * (DECODED_BYTE_NANOS + HASHED_BYTE_NANOS)) * 5 / 4;
 
-/// What may be spent in advance of the datagrams that pay for it: eight datagrams as dear as one may be.
+/// The cost that may arise before the datagrams that pay for it: eight times the maximum of one datagram.
 pub const BURST_NANOS: u64 = 8 * MAX_NANOS_AT_ONCE;
 
 /// A chunk of two slices takes 2 us, one of sixteen small ones 10 us.
@@ -46,7 +46,7 @@ const CHUNK_BYTES: u64 = 256 << 10;
 const SLICE_BYTES: u64 = 1024;
 const REQUEST_NANOS: u64 = 3_000;
 const OPEN_NANOS: u64 = 1_000;
-/// Records are walked in order, one in 0.6 ns; searches and frames are dearer and fewer.
+/// Records are walked in order, one in 0.6 ns; searches and frames cost more and are fewer.
 const STEP_NANOS: u64 = 1;
 /// What a datagram sent, or a slice given, may cost in allocations: dozens of small ones, or a few KiB.
 const OWN_NANOS: u64 = 4_000;

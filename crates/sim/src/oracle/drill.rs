@@ -28,7 +28,7 @@ const FLOOD: usize = 600;
 /// The first bound that the machine exceeded.
 ///
 /// # Panics
-/// If the machine does, or floods, or closes the connection of a liar who obeys the wire.
+/// If the machine does, or floods, or closes the connection of a liar that obeys the wire.
 pub fn drill(lie: Lie, role: Role, seed: u64) -> Result<(), Finding> {
     let mut rng = Rng::stream(seed, 92);
     let steps = rng.chance(Probability::percent(50));
@@ -76,7 +76,7 @@ pub fn drill(lie: Lie, role: Role, seed: u64) -> Result<(), Finding> {
     Ok(())
 }
 
-/// Nothing is admitted from a peer that was told that no blocks are taken.
+/// Whether the victim announces to its peer that it takes no blocks: nothing is admitted from the liar then.
 const fn admits_nothing(lie: Lie) -> bool {
     matches!(lie, Lie::UnannouncedBombs | Lie::UnannouncedSlices)
 }

@@ -1,9 +1,9 @@
-//! What a receiver is sent, whatever it says: at most twice what reached it, and a flight.
+//! The bytes that a receiver is sent, whatever it reports: at most twice those that reached it, and a flight.
 //!
-//! A receiver of a block has a link that becomes a tenth of what it was. One that says so is sent less; one
-//! that goes on as before ([`Says`]) would be sent what its link took once, as would whoever shares that
-//! link, and the next client at its address. The invariant: what is compared is what the server sent and
-//! what came out of the link, not what anyone says.
+//! A receiver of a block has a link whose rate falls to a tenth. A receiver that reports this is sent less;
+//! one that reports as before ([`Says`]) would be sent what its link carried earlier, and so would the
+//! clients that share the link, and the next client at its address. The invariant: the bytes that the server
+//! sent are compared with the bytes that came out of the link, not with any report.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::attack::Attacker;
 use crate::hosts::{ClientHost, Keyed, Script, ServerHost, configs};
 use crate::{Access, HostId, LinkConfig, RateChange, Rng, World, address};
 
-/// A link that becomes a tenth of what it was.
+/// A link whose rate falls to a tenth.
 #[derive(Clone, Copy)]
 struct Path {
     before_bps: u64,
@@ -37,8 +37,8 @@ const SHORT: Path = Path {
     changes: Instant::from_millis(2_500),
 };
 
-/// Some thousands are: on the short one a receiver that denies the newest thousand says nothing any more, and
-/// the window stays full.
+/// Some thousands are in flight: on the short path a receiver that denies the newest thousand reports nothing
+/// any more, and the window stays full.
 const LONG: Path = Path {
     before_bps: 50_000_000,
     delay: Duration::from_millis(500),
@@ -46,11 +46,11 @@ const LONG: Path = Path {
     changes: Instant::from_millis(5_000),
 };
 
-/// The time from the change until the receiver leaves: a lie that is believed brings five times the bound
-/// in it.
+/// The time from the change until the receiver leaves: in it a lie that is believed brings five times the
+/// bound.
 const LASTS: Duration = Duration::from_millis(5_500);
 
-/// More than one transfer has in that time.
+/// More than one transfer can send in that time.
 const BLOCK_BYTES: usize = 48 << 20;
 
 /// When the next client comes to the address. What the server sends it in the first two round trips is at
@@ -63,8 +63,8 @@ const MAX_MORE: f64 = 1.5;
 const SURELY_CAUGHT: u64 = 1_800;
 
 impl Path {
-    /// What may be on its way: at the old rate for the second after which a sender that hears nothing sends
-    /// no more [H-4.5b], and a round trip.
+    /// The bytes that may be in flight: those at the old rate in a round trip and in the second after which a
+    /// sender without answers stops [H-4.5b].
     fn flight_bytes(self) -> u64 {
         let lasts = 1_000 + 2 * self.delay.as_millis() as u64;
         self.before_bps / 8 * lasts / 1_000
@@ -78,9 +78,9 @@ pub struct Fed {
     pub sent: u64,
     /// See [`sent`](Self::sent).
     pub reached: u64,
-    /// The most by which at any moment more was sent than twice what had reached it.
+    /// The maximum, over all moments, of the bytes sent beyond twice those that had reached it.
     pub most_beyond: u64,
-    /// How many datagrams the receiver has acknowledged that it never got.
+    /// The number of datagrams that the receiver has acknowledged and never got.
     pub lies: u64,
     /// The server closed the connection.
     pub is_closed: bool,

@@ -2,7 +2,7 @@
 //!
 //! [`sisters`] delivers a client's datagrams to the wrong server, too, and that one's answers to the client.
 //! [`tokens`] presents tokens to both, again and again, while the clocks of the servers step. The invariant:
-//! what one server says or forgets is never held for what the other does, and one token is one admission.
+//! what one server says or forgets never counts for the other, and one token is one admission.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,7 +53,7 @@ fn client(rng: &mut Rng, now: Instant, token: &ConnectToken, number: u32) -> Cli
     ClientMachine::new(now, config, rng.key()).expect("a configuration that works")
 }
 
-/// A client of server 1, whose datagrams an observer without keys shows to server 2.
+/// A client of server 1, whose datagrams an observer without keys also delivers to server 2.
 ///
 /// # Errors
 /// What ended the client's connection.

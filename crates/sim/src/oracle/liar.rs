@@ -83,7 +83,7 @@ impl Liar {
         Self { lie, rng, step, next_block, clock, ack, bomb, credit, opened, has_block, left }
     }
 
-    /// What the other end says: how much may be opened, and that it sends a block. The rest is ignored.
+    /// Reads from the other end how much may be opened, and that it sends a block. The rest is ignored.
     pub fn hear(&mut self, plaintext: &[u8]) {
         for frame in Frames::of(plaintext).flatten() {
             match frame {
@@ -130,7 +130,7 @@ impl Liar {
         }
     }
 
-    /// Takes so much of the credit, if it is there.
+    /// Takes `count` from the credit, if enough is left. Returns whether it was.
     const fn open(&mut self, count: u64) -> bool {
         let may = self.opened + count <= self.credit;
         if may {
@@ -157,12 +157,13 @@ impl Liar {
         link.frames(&frames[usize::from(!announced)..])
     }
 
-    /// Slices of one chunk after the other, of a block that nobody announced or that was announced before.
+    /// Slices of one chunk after the other, of a block that was never announced or that was announced before.
     fn slices(&mut self, link: &mut Link, before: u64) -> Vec<u8> {
         let at = self.step - 1 - before;
         let (index, data) = ((at % FULL) as u8, [5; SLICE_BYTES]);
         let chunk = ChunkAt { block: 0, index: (at / FULL) as u32 };
-        // Of a block that is longer than anything sent here, none is the last but that of a full chunk.
+        // The block is longer than everything sent here, so only the last slice of a full chunk is a last
+        // one.
         let kind = match index {
             u8::MAX => SliceKind::Last(SliceSize::SMALLEST_OF_FULL_CHUNK),
             _ => SliceKind::Source,
@@ -276,8 +277,8 @@ impl Liar {
         }
     }
 
-    /// An ack of everything, as far back as they reach, up to so often as it fits: many times only when there
-    /// is much to walk over.
+    /// An ack of everything, as far back as acks reach: one in each datagram, and after
+    /// [`MANY_ACKS_AFTER`] datagrams of the lie up to `times`, as many as fit.
     fn acks(&mut self, now: Instant, link: &mut Link, times: usize) -> Vec<u8> {
         if let Some(ack) = link.received.ack_frame(now) {
             link.received.on_ack_sent(now, true);
@@ -308,7 +309,7 @@ impl Liar {
         link.frames(&frames)
     }
 
-    /// The same announcements again and again.
+    /// Announces the same blocks again and again.
     fn announcements(&mut self, link: &mut Link) -> Vec<u8> {
         let first = self.step * 26;
         let block = |n: u64| {
@@ -346,7 +347,7 @@ impl Liar {
         link.frames(&[Frame::Fragment(fragment)])
     }
 
-    /// All but the first of each channel, with as many bytes as may wait.
+    /// All messages of each channel except the first, with as many bytes as may wait.
     fn messages(&mut self, link: &mut Link) -> Vec<u8> {
         let at = self.step * 40;
         let channel = (at / MESSAGES % CHANNELS) as u8;
@@ -363,7 +364,7 @@ impl Liar {
         link.frames(&messages)
     }
 
-    /// Two messages of each channel, of which one byte in 1024 is there.
+    /// Two messages of each channel, of which one byte in 1024 is sent.
     fn message_parts(&mut self, link: &mut Link) -> Vec<u8> {
         let data = [4; 1];
         let parts = (0..60u64).map(|n| {

@@ -1,17 +1,18 @@
 //! The ways to lie: each is one way to make the other end hold or do more than it was sent.
 //!
-//! All but one obey the wire: a violation closes the connection, so it is worth a try only where it might
-//! cost something before that. The invariant: what a lie exploited once is named here, so that its drill
-//! goes on.
+//! All except one obey the wire: a violation closes the connection, so it is worth a try only where it might
+//! cost something before that. The invariant: a fault that a lie once exploited is named here, so that its
+//! drill goes on.
 
 /// A way to lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lie {
-    /// Announces blocks of two slices, and sends the last, of a byte, and a repair slice: a decoding each.
+    /// Announces blocks of two slices, and sends the last slice, of one byte, and a repair slice: each block
+    /// costs a decoding.
     DecodeBombs,
-    /// The same with the smallest slices.
+    /// Sends the frames of [`DecodeBombs`](Self::DecodeBombs), with the smallest slices.
     SmallBombs,
-    /// The same without an announcement.
+    /// Sends the frames of [`DecodeBombs`](Self::DecodeBombs), without the announcements.
     UnannouncedBombs,
     /// Sends slices of chunks of no announced block.
     UnannouncedSlices,

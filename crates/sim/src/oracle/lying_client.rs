@@ -1,4 +1,4 @@
-//! A client with the right keys that tells one [`Lie`] after the other datagram: a hostile host of the
+//! A client with the right keys that repeats one [`Lie`] datagram after datagram: a hostile host of the
 //! [`World`](crate::World).
 
 use std::net::SocketAddr;
@@ -27,19 +27,19 @@ const ANEW: Duration = Duration::from_secs(2);
 pub struct LyingClient {
     /// What it does.
     pub lie: Lie,
-    /// Whom it lies to.
+    /// The server that it lies to.
     pub server: SocketAddr,
     /// What it proves; `None` for mode `open`.
     pub secret: Option<Secret>,
-    /// From some datagrams to the next.
+    /// The interval between its groups of datagrams.
     pub every: Duration,
-    /// How many at once.
+    /// The number of datagrams in a group.
     pub at_once: u32,
     /// When it comes.
     pub from: Instant,
     /// When it leaves, with a close.
     pub until: Instant,
-    /// Of all its random choices.
+    /// The seed of all its random choices.
     pub seed: u64,
 }
 

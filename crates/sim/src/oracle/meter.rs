@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn what_is_freed_later_was_held_until_then() {
         let mut meter = Meter::default();
-        // Where nobody looks at it a compiler may leave an allocation out.
+        // Without `black_box` a compiler may leave out an allocation that is not used.
         let kept = meter.around(|| std::hint::black_box(vec![1u8; 1000]));
         let _uncounted = [1u8; 500].to_vec();
         assert_eq!((meter.held_bytes, meter.allocated_bytes, meter.allocations), (1000, 1000, 1));

@@ -1,12 +1,13 @@
 //! Oracles: bounds that a machine must keep whatever its peers send, and the peers that try to break them.
 //!
-//! A test asks whether a known attack fails. An oracle asks what every attack has in common: a machine that
-//! holds more than it counts, or does more than it was sent. So it finds attacks nobody thought of, in the
-//! [soak](crate::soak), in the [fuzzers](crate::hostile), and in [drills](drill) of one [`Lie`] each.
+//! A test checks whether a known attack fails. An oracle checks for what all attacks have in common: a
+//! machine that holds more than it counts, or does more work than the datagrams justify. So it finds unknown
+//! attacks, in the [soak](crate::soak), in the [fuzzers](crate::hostile), and in [drills](drill) of one
+//! [`Lie`] each.
 //!
 //! * [`Meter`]: what a machine allocates; [`Work`](haulier_proto::internals::Work): what it computes;
 //! * [`bounds`]: how much of both it may, and why;
-//! * [`program`]: the same of a program around the machines, which has threads and a disk;
+//! * [`program`]: the bounds of a program around the machines, which has threads and a disk;
 //! * [`Lie`], [`Liar`]: peers with the right keys that lie, hoard or flood;
 //! * [`Victim`]: a machine under the bounds; [`drill`]: one liar against it;
 //! * [`Watch`]: a server in a world under the bounds; [`LyingClient`]: a liar in it;
@@ -45,8 +46,8 @@ pub use watch::Watch;
 /// The faults that are known and not mended yet, by the numbers that [`Lie::fault`] and the tests have for
 /// them: none.
 ///
-/// What would find one is left out of the soak and the fuzzers, and `tests/worlds/oracles.rs` demands that
-/// it is still found: a mend makes that test fail until the number is taken out here.
+/// Lies that would find one are left out of the soak and the fuzzers, and `tests/worlds/oracles.rs` demands
+/// that it is still found: a repair makes that test fail until the number is removed here.
 pub const KNOWN_FAULTS: &[u8] = &[];
 
 /// Whether the fault with this number is still there.

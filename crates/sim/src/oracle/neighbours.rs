@@ -1,7 +1,7 @@
-//! Honest clients among liars: behind the address of one who was there before, and beside hoarders.
+//! Honest clients among liars: behind the address of a liar that was there before, and beside hoarders.
 //!
-//! What a server learns from one client must not be held against another, and neither must what one makes
-//! it hold. The invariant: two runs that are compared differ in the liar alone.
+//! What a server learns from one client must not harm another, and neither must the memory that one makes it
+//! hold. The invariant: two runs that are compared differ only in the liar.
 
 use std::time::Duration;
 
@@ -14,21 +14,20 @@ use crate::attack::Attacker;
 use crate::hosts::{ClientHost, Keyed, Script, ServerHost, configs, secret};
 use crate::{Access, LinkConfig, Rng, World, address};
 
-/// How much longer a join may take because of a liar who was there before.
+/// How much longer a join may take, as a factor, because of a liar that was there before.
 const MAX_SLOW_DOWN: f64 = 2.0;
 
-/// How many more bytes may be sent to an honest client because of him: a train at the rate that his address
-/// took is lost if the queue is shorter, and then sent again.
+/// How many more bytes may be sent to an honest client, as a factor, because of that liar: a train at the
+/// rate that the liar's address took is lost if the queue is shorter, and then sent again.
 const MAX_MORE_BYTES: f64 = 2.0;
 
 /// What each client gets: two chunks.
 const BLOCK_BYTES: usize = 512 << 10;
 
-/// The queue of the honest client's link: what is sent too early is lost.
+/// The queue of the honest client's link: datagrams that are sent too early are lost.
 const QUEUE_BYTES: u64 = 32 << 10;
 
-/// The memory that a server of hoarders has for all its clients, and how many they are: each holds up to a
-/// chunk.
+/// The memory that the server has for all its clients, and the number of hoarders: each holds up to a chunk.
 const MEMORY_BYTES: usize = 4 << 20;
 const HOARDERS: u16 = 24;
 
@@ -130,7 +129,7 @@ fn join(lie: Option<Lie>, seed: u64) -> Option<Join> {
         };
         let mut neighbour = home;
         neighbour.set_port(5_000);
-        // His link is no better: what he says beyond it is a lie.
+        // The liar's link is no better: any report beyond it is a lie.
         world.add(Attacker::new(liar.mind()), neighbour, &link.clone().into());
     }
     // One copy: the spacing of several would show the server the link.

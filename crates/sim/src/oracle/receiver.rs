@@ -1,6 +1,6 @@
-//!A receiver of a block that goes on as if its link were what it was: the hostile host of
-//![`fed`](super::fed).  Until its link changes it tells the truth, so that the server has a rate, and acks
-//!far back have an effect. The invariant: what it counts as [`Heard`] is what came out of the link.
+//! A receiver of a block that goes on as if its link had not changed: the hostile host of
+//! [`fed`](super::fed). Until its link changes it reports the truth, so that the server has a rate, and acks
+//! of old numbers have an effect. The invariant: it counts as [`Heard`] exactly what came out of the link.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -23,14 +23,14 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// Slices of a chunk at least: the last slice of one is shorter than the others.
 const SMALLEST_COUNT: usize = 100;
 
-/// The last chunk of the block is never said to be whole: it would be over.
+/// The last chunk of the block is never reported as whole: the block would be over.
 const MAX_WHOLE: u32 = 190;
 
 /// Datagrams sent for a slice that counts, as it claims: some are repair.
 const SENT_FOR_ONE: f64 = 1.2;
 
-/// Missing numbers in an ack from which on the half of them is said to have arrived: where only one is
-/// missing, that is the skipped one.
+/// The number of missing numbers in an ack from which on half of them are reported as arrived: where only one
+/// is missing, that is the skipped one.
 const MUCH: usize = 8;
 
 /// The time from one of its datagrams to the next.
@@ -41,11 +41,11 @@ const EVERY: Duration = Duration::from_millis(4);
 pub enum Says {
     /// What arrived, and when.
     Truth,
-    /// That all arrived but this many of the newest.
+    /// That all arrived except this many of the newest.
     AllButNewest(u64),
-    /// That all arrived but one number in 256, in case that is the skipped one.
+    /// That all arrived except one number in 256, in case that is the skipped one.
     AllButAGuess,
-    /// That of what did not arrive half did, where much did not.
+    /// That half of the missing numbers arrived, where many are missing.
     HalfOfTheRest,
     /// What arrived, as fast as it did before.
     Faster,
@@ -63,13 +63,13 @@ impl Says {
         Self::Faster,
     ];
 
-    /// Whether the server has to notice it: false acks, unlike false times, can be.
+    /// Whether the server has to notice it: false acks can be noticed, unlike false times.
     #[must_use]
     pub const fn is_caught(self) -> bool {
         !matches!(self, Self::Truth | Self::Faster)
     }
 
-    /// Whether it denies more than the server's window holds: it comes to tell no lie, and is sent no more.
+    /// Whether it denies more than the server's window holds: it never gets to lie, and is sent no more.
     #[must_use]
     pub const fn finds_no_room(self) -> bool {
         matches!(self, Self::AllButNewest(4_400..))

@@ -99,7 +99,7 @@ impl Victim {
         }
     }
 
-    /// Its application acts on the connection, and gives it up to so many bytes to send.
+    /// Its application acts on the connection, and gives it at most `given_bytes` to send.
     pub fn act(&mut self, given_bytes: usize, act: impl FnOnce(&mut Connection)) {
         self.own_bytes += given_bytes as u64;
         self.traffic.given_bytes += given_bytes as u64;
@@ -190,13 +190,13 @@ impl Victim {
         }
     }
 
-    /// The first bound that it exceeds, given what it counts as held.
+    /// The first bound that it exceeds, with the memory that it counts as held for its peer.
     #[must_use]
     pub fn exceeded(&mut self) -> Option<Finding> {
         self.exceeded_with(self.memory_bytes())
     }
 
-    /// The first bound that it exceeds, if it may hold so many bytes.
+    /// The first bound that it exceeds, if it may hold `memory_bytes` for its peer.
     #[must_use]
     pub fn exceeded_with(&mut self, memory_bytes: usize) -> Option<Finding> {
         let state = State {

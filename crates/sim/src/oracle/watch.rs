@@ -20,8 +20,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Of a server whose clients were told that it takes nothing of what they send: what it counts as held
-    /// for them is no excuse.
+    /// For a server that has announced to its clients that it takes no blocks: it may hold nothing for them,
+    /// even if it counts what it holds.
     #[must_use]
     pub fn admitting_nothing() -> Self {
         Self { admits_nothing: true, ..Self::default() }

@@ -1,8 +1,9 @@
-//! Who else is there: liars behind the addresses of honest clients, clocks that step, a server whose program
-//! stalls, and another one that takes no blocks and is sent some.
+//! The company of honest clients: liars behind their addresses, clocks that step, a server whose program
+//! stalls, and another server that takes no blocks and is sent some.
 //!
-//! Drawn from a stream of its own, so that a scenario with and without company has the same links and
-//! faults. Lies whose fault is known are left out. The invariant: all of it is over when the faults are.
+//! It is drawn from a random stream of its own, so that a scenario with and without company has the same
+//! links and faults. Lies whose fault is known are left out. The invariant: all of it is over when the faults
+//! are.
 
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ struct Companion {
     from: Instant,
 }
 
-/// Who and what else is in a scenario.
+/// The liars, steps of the clock, and stalls of a scenario.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Company {
     liars: Vec<Companion>,
@@ -41,11 +42,11 @@ pub(super) struct Company {
     pub(super) steps: Vec<(Instant, Duration)>,
     /// When the server's program stalls, and for how long.
     pub(super) stall: Option<(Instant, Duration)>,
-    /// Liars at a server that takes no blocks; none if there is no such server.
+    /// Liars at a server that takes no blocks; empty if the scenario has no such server.
     refused: Vec<Companion>,
 }
 
-/// What is sent to a server that takes no blocks.
+/// The lies for a server that takes no blocks.
 const REFUSED: [Lie; 3] = [Lie::UnannouncedSlices, Lie::UnannouncedBombs, Lie::UnannouncedPages];
 
 /// The number of its address.
@@ -53,8 +54,8 @@ const REFUSING: u32 = 2;
 
 impl Company {
     /// Half of all scenarios have liars, a quarter have steps of the clock, a quarter a stall, and a tenth a
-    /// server that takes no blocks. What is not read shows only while the server's program stalls, so liars
-    /// who bet on that get their stall.
+    /// server that takes no blocks. Unread data takes memory only while the server's program stalls, so a
+    /// scenario with liars that rely on that has a stall.
     pub(super) fn draw(seed: u64, clients: usize, faults: Duration) -> Self {
         let mut rng = Rng::stream(seed, 950);
         let lies: Vec<_> =

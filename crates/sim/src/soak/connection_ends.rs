@@ -25,7 +25,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Packets do not count as progress. Neither do sessions: repeated failures would count then.
+    /// Packets and sessions do not count as progress: with sessions, repeated failures would count.
     pub(super) const fn progress(&self) -> u64 {
         self.blocks + self.messages + self.slices
     }
@@ -125,12 +125,13 @@ pub(super) struct Session {
     /// A liar's: it gets a block, to lie about what arrived of it, and nothing it sends is wrong.
     is_of_liar: bool,
     messages_sent: u32,
-    /// What they take while they wait.
+    /// Bytes that they take while they wait.
     message_bytes: usize,
     packets_sent: u32,
     next_packet: Instant,
-    /// Packets that are neither acked nor lost, and what they take. While the server may not send, before it
-    /// has heard from an address, their queue grows to as much as the connection accepts.
+    /// Packets that are neither acked nor lost, and the bytes that they take. Until the server has received a
+    /// datagram from an address it may not send there, and their queue grows to as much as the connection
+    /// accepts.
     packets_waiting: BTreeMap<u16, usize>,
     blocks: BTreeSet<u64>,
     messages: BTreeSet<u32>,

@@ -43,9 +43,9 @@ enum Blow {
     AddressChanges(usize),
     /// A client's program crashes and restarts.
     ClientCrashes(usize),
-    /// The server's program stalls for so long.
+    /// The server's program stalls for this time.
     ServerStalls(Duration),
-    /// The server's clock steps, and is ahead of the true time by this now.
+    /// The server's clock steps, and is then ahead of the true time by this.
     ClockSteps(Duration),
 }
 

@@ -1,7 +1,7 @@
 //! Whether an honest client gets in, whatever others do at the door.
 //!
-//! A scenario is a server with few seats, people who sit on most of them, and gangs of hostile clients with
-//! everything that lets a client in. An honest client comes while they are at it: it must have a seat within
+//! A scenario is a server with few seats, clients that hold most of them, and gangs of hostile clients with
+//! everything that lets a client in. An honest client comes during the attack: it must have a seat within
 //! [`DoorScenario::bound`], which docs/CROWDS.md states. Then they stop from one moment to the next, and
 //! another comes, which must have a seat within `AFTER`. The server has one worker or several, and its
 //! program may refuse every client of the gangs.
@@ -28,13 +28,13 @@ const AFTER: Duration = Duration::from_secs(30);
 enum Plan {
     /// Asks from addresses that are not its own.
     Spoofs,
-    /// Takes a place in line and is never heard of again.
+    /// Takes a place in line and never sends again.
     Leaves,
     /// Keeps its place, and leaves when it is called.
     Holds,
     /// Comes when it is called, and completes no handshake.
     Halts,
-    /// The same, as late as it may.
+    /// Comes when it is called, as late as it may, and completes no handshake.
     Dawdles,
     /// Joins, and leaves at once.
     Joins,
@@ -53,7 +53,8 @@ impl Plan {
         Self::Sits,
     ];
 
-    /// What a network of such clients costs those behind it; `None` without an end. CROWDS says why.
+    /// The delay that a network of such clients causes for those behind it; `None` if it has no end. CROWDS
+    /// says why.
     const fn costs(self) -> Option<Duration> {
         match self {
             Self::Spoofs => Some(Duration::ZERO),
@@ -79,7 +80,7 @@ struct Gang {
     most: usize,
 }
 
-/// What lets a client in.
+/// The kind of credentials that a client needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Open,
@@ -93,7 +94,7 @@ pub struct DoorScenario {
     seed: u64,
     way: Way,
     workers: usize,
-    /// Seats that nobody sits on, and those that somebody does.
+    /// Seats that are free, and those that are taken.
     free: usize,
     taken: usize,
     /// Places in line.
@@ -129,8 +130,8 @@ impl DoorScenario {
         }
     }
 
-    /// How long an honest client waits at most while the gangs are at it; `None` if they may keep it out:
-    /// they have joined and sit on all seats, or have as many networks as the line has places.
+    /// The maximum wait of an honest client during the attack; `None` if the gangs may keep it out: they have
+    /// joined and hold all seats, or have as many networks as the line has places.
     #[must_use]
     pub fn bound(&self) -> Option<Duration> {
         let networks: u32 = self.gangs.iter().map(|gang| gang.networks).sum();

@@ -180,7 +180,7 @@ pub fn run(
     run_with(seed, budget, count, |scenario| run_scenario(scenario, layers), on_progress)
 }
 
-/// The same with scenarios of another kind, and another count for [`Budget::Transfers`].
+/// Runs scenarios as [`run`] does, but of another kind and with another count for [`Budget::Transfers`].
 pub fn run_with(
     seed: u64,
     budget: Budget,

@@ -1,9 +1,10 @@
 //! Soak of the packet layer: packets in both directions under random faults, up to 99 % loss and 10 s of
 //! latency, and programs that crash and restart with other sequences, or with sequences used before.
 //!
-//! While the faults last, safety: a packet is delivered as it was sent, at most once, and only one that the
-//! other end accepted is reported as acked, but for the one case of STANDARD §9.4. Then the faults stop, and
-//! liveness: packets sent on the healthy link arrive and are acked, and every packet ever sent has its fate.
+//! While the faults last, safety: a packet is delivered as it was sent, at most once, and only a packet that
+//! the other end accepted is reported as acked, except in the one case of STANDARD §9.4. Then the faults
+//! stop, and liveness: packets sent on the healthy link arrive and are acked, and every packet ever sent has
+//! its fate.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::hosts::ArticleHost;
 use crate::hosts::game::{GamePackets, SentRecord, Told, Traffic};
 use crate::{LinkConfig, Loss, Probability, Rng, World, address};
 
-/// How long the healthy link runs before what is sent on it must arrive, at the least.
+/// The minimum time that the healthy link runs before packets sent on it must arrive.
 const SETTLE: Duration = Duration::from_secs(13);
 
 /// How long an end needs to detect a restart of the other: three seconds of its packets, the first of which

@@ -106,7 +106,7 @@ impl Scenario {
         Self { seed, links, faults_until, config, sizes: [there, back], readers, packets: None }
     }
 
-    /// The same with a game's packets beside the chunks, on the same links.
+    /// This scenario with a game's packets beside the chunks, on the same links.
     #[must_use]
     pub fn with_packets(mut self) -> Self {
         let mut rng = Rng::stream(self.seed, 700);
@@ -206,7 +206,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// Runs what is due now, and advances to the next event. Returns whether there is one.
+    /// Runs the work that is due now, and advances to the next event. Returns whether there is one.
     fn step(&mut self) -> bool {
         self.world.run_to(self.world.now());
         let stepped = self.world.step(FOR_EVER);
@@ -324,8 +324,8 @@ fn game(scenario: &Scenario, traffic: &Traffic, way: usize) -> GamePackets {
     GamePackets::new(config, modes, pool, traffic.clone(), seed)
 }
 
-/// A link with a mixture of faults, which end after so long. Each is often off, so that many scenarios have
-/// just one or two.
+/// A link with a mixture of faults. Its outages begin within the time `faults`, after which the caller heals
+/// the link. Each fault is often off, so that many scenarios have just one or two.
 pub fn draw_link(rng: &mut Rng, faults: Duration) -> LinkConfig {
     let often = Probability::percent(50);
     let seldom = Probability::percent(25);

@@ -50,7 +50,7 @@ pub struct Access {
     pub down: LinkConfig,
 }
 
-/// The same link both ways.
+/// An access with this link in both directions.
 impl From<LinkConfig> for Access {
     fn from(link: LinkConfig) -> Self {
         Self { up: link.clone(), down: link }
@@ -262,7 +262,7 @@ impl World {
         (&self.segments[id.0].up, &self.segments[id.0].down)
     }
 
-    /// The same, to change. Packets in flight are not affected.
+    /// The links of an access, up and down, to change. Packets in flight are not affected.
     pub fn links_mut(&mut self, id: SegmentId) -> [&mut Link; 2] {
         let segment = &mut self.segments[id.0];
         [&mut segment.up, &mut segment.down]

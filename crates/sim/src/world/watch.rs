@@ -29,7 +29,8 @@ pub struct Sight {
     /// The number of its host, in the order of their adding: the sender of one that is sent, the destination
     /// of one that is offered or arrives.
     pub host: usize,
-    /// How long it has to wait in the queue where it was sent or offered, in nanoseconds; 0 for an arrival.
+    /// The time that it has to wait in the queue where it was sent or offered, in nanoseconds; 0 for an
+    /// arrival.
     pub waits_ns: u64,
     /// Its bytes.
     pub datagram: Vec<u8>,

@@ -11,8 +11,8 @@ use haulier_sim::{Shot, address};
 
 use crate::support::{BOTH, Keyed, Pair, SERVER, Ticker, Town, drain, knock, last, ms, secret};
 
-/// The client's NAT forgets it in the middle of a transfer, three times: the transfer goes on from the new
-/// address once that is proven, and nothing is lost.
+/// The client's NAT mapping expires in the middle of a transfer, three times: the transfer goes on from the
+/// new address once that is proven, and nothing is lost.
 #[test]
 fn t15_a_client_whose_address_changes_mid_transfer_gets_its_block() {
     for keyed in BOTH {
@@ -96,7 +96,7 @@ fn t15_a_hijack_with_copied_datagrams_reaches_the_victim_three_times_at_most() {
     }
 }
 
-/// A copy now and then, of a connection that is there: the client does not notice.
+/// A copy now and then, of an open connection: the client does not notice.
 #[test]
 fn t15_a_hijack_now_and_then_does_not_slow_the_client() {
     let time = |hijack: bool| {

@@ -211,9 +211,10 @@ fn t1_a_token_with_a_victims_address_sends_it_a_bounded_amount() {
     }
 }
 
-/// What does not fit into the rest of the amplification limit waits for more of it, and is no reason to wake
-/// up: a server that has slices, packets, messages or hints for a client that never answers would spin
-/// otherwise, until the handshake times out. A token's limit has less than 1200 bytes for each datagram.
+/// Data that does not fit into the rest of the amplification limit waits until the limit grows, and does not
+/// wake the server: otherwise a server that has slices, packets, messages or hints for a client that never
+/// answers would spin until the handshake times out. A token's limit has less than 1200 bytes for each
+/// datagram.
 #[test]
 fn t1_what_does_not_fit_the_limit_waits() {
     let (config, key) = token_server();

@@ -1,5 +1,5 @@
-//! T14: those who take the line and the seats, and never mean to come. Many of all kinds at once are in the
-//! soak of the door; here are the three that once kept everybody out (issue 32).
+//! T14: clients that take the line and the seats, and never mean to come. Many of all kinds at once are in
+//! the soak of the door; here are the three kinds that once kept all others out (issue 32).
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -38,8 +38,8 @@ fn leaves(server: &mut ServerMachine, player: &mut (RawClient, SocketAddr), now:
     let _counted = server.handle_datagram(now, player.1, &mut datagram);
 }
 
-/// An honest client of another network comes now, and steps of 50 ms are taken until it is in: when that is.
-/// `beside` sees all that goes to others, and the clock.
+/// An honest client of another network comes now, and steps of 50 ms are taken until it is in. Returns when
+/// that is. `beside` sees all datagrams to others, and the clock.
 fn joins(
     server: &mut ServerMachine,
     keyed: Keyed,
@@ -72,9 +72,8 @@ fn joins(
     None
 }
 
-/// 16,384 clients of sixteen addresses took all places in line and were never heard of again. Nobody got in
-/// any more, with all seats free, until a restart: a newcomer was turned away before the line was looked
-/// through.
+/// 16,384 clients of sixteen addresses took all places in line and never sent again. No client got in any
+/// more, with all seats free, until a restart: a newcomer was refused before the line was checked.
 #[test]
 fn t14_a_line_full_of_clients_that_left_keeps_nobody_out() {
     for keyed in BOTH {
@@ -127,7 +126,7 @@ fn t14_an_address_that_holds_the_line_costs_one_turn() {
                     let _counted = server.handle_datagram(now, to, &mut evils[n].request());
                 }
             }
-            // Each asks again once a second; those who play say that they are there.
+            // Each asks again once a second; clients that play send that they are there.
             for n in 0..places {
                 let is_due = now.as_nanos() / 50_000_000 % 20 == n as u64 % 20;
                 if is_due && !responses[n] {
@@ -165,7 +164,7 @@ fn t14_handshakes_that_the_program_refuses_hold_no_seat() {
                 }
             }
             for (_, datagram) in drain(&mut server, now) {
-                // A retry is followed. That it was refused it does not hear.
+                // It follows a retry. It ignores a refusal.
                 if datagram[0] == 0x05 {
                     let _cookie = raw.handle(now, &datagram);
                 }

@@ -1,7 +1,7 @@
-//! Ends that are told for what they are: closes and refusals over a link that loses 30 % both ways.
+//! Ends that are reported as what they are: closes and refusals over a link that loses 30 % both ways.
 //!
-//! A client may hear nothing of an end (then it says that there was no answer, which is true), but it must
-//! never hear another one: `ConnectionUnknown` in particular is for servers that know nothing.
+//! A client may receive nothing about an end (then it reports that there was no answer, which is true), but
+//! it must never receive a wrong end: `ConnectionUnknown` in particular is for servers that know nothing.
 
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ impl Lossy {
         }
     }
 
-    /// What the client hears of its end, and what the end was.
+    /// What the client learns of its end, and what the end was.
     fn run(mut self) -> (CloseReason, CloseReason) {
         while self.heard.is_none() {
             assert!(self.now < ms(120_000), "neither an end nor silence");
@@ -145,7 +145,7 @@ impl Lossy {
         }
         self.server.check_invariants();
         let was = match self.server_end {
-            // It may come to this before what was planned: a server that never hears of its client again.
+            // A server that never receives from its client again may end before the planned end.
             Some(CloseReason::TimedOut | CloseReason::NoAnswer) => End::TimedOut.reason(),
             _ => self.end.reason(),
         };
@@ -200,7 +200,7 @@ impl Lossy {
         }
     }
 
-    /// Ends what is there a second after it began, when it is idle.
+    /// When the planned end is caused: a second after the connection began, when it is idle.
     fn acts_at(&self) -> Option<Instant> {
         let at = self.connected_at? + Duration::from_secs(1);
         (self.server_end.is_none() && self.now < at).then_some(at)
@@ -228,8 +228,8 @@ impl Lossy {
     }
 }
 
-/// 800 ends, 100 of each kind. From a server that does not tell the end again, 97 of the 100 that it gave up
-/// for their silence hear that it knows of no connection.
+/// 800 ends, 100 of each kind. If a server did not repeat the end, 97 of the 100 clients that it gave up for
+/// their silence would receive that it knows of no connection.
 #[test]
 fn t21_ends_are_heard_for_what_they_are_at_30_percent_loss() {
     let (mut heard, mut total) = (0, 0);
@@ -238,7 +238,7 @@ fn t21_ends_are_heard_for_what_they_are_at_30_percent_loss() {
         for run in 0..RUNS_PER_END {
             let seed = 1_000 * n + run;
             let (reason, was) = Lossy::new(end, seed).run();
-            // A client that hears nothing of a server that has heard nothing is right, too.
+            // A client that received nothing from a server that received nothing is right, too.
             let is_mutual = was == End::TimedOut.reason() && reason == CloseReason::TimedOut;
             if reason == was || is_mutual {
                 exact += 1;

@@ -17,8 +17,8 @@ use crate::support::{
 };
 use crate::tokens::{NOW_UNIX, token_client, token_server};
 
-/// Five thousand requests a second without the key, from everywhere: nothing is remembered, and an honest
-/// join takes as long as ever.
+/// Five thousand requests a second without the key, from many addresses: nothing is remembered, and an honest
+/// join takes as long as without them.
 #[test]
 fn t10_a_flood_of_forged_requests_slows_no_join() {
     let time = |flood: u32| {
@@ -54,7 +54,7 @@ fn t10_a_spoofed_flood_with_the_key_costs_a_round_trip() {
             let from = address(100_000 + rng.below(100_000) as u32);
             out.push(Shot::spoofed(from, address(SERVER), request));
         };
-        // It begins before the client does, and a thousand are in before that is heard.
+        // It begins before the client does, and a thousand are in before the client's request arrives.
         let every = Duration::from_micros(10);
         town.attacker(ATTACKER, Ticker { every, next: ms(0), left: 20_000, act });
         town.assert_joins(ms(5_000));
@@ -71,7 +71,7 @@ fn t10_a_spoofed_flood_with_the_key_costs_a_round_trip() {
 #[test]
 fn t10_uncompleted_handshakes_keep_no_client_out() {
     for attackers in [1u32, 8] {
-        // A fourth of the usual places, and as many attackers less.
+        // A fourth of the usual places, and a fourth of the usual number of attackers.
         let limits = ServerLimits::default()
             .with_handshakes(64)
             .with_handshakes_without_cookie(16)
@@ -104,8 +104,9 @@ fn t10_uncompleted_handshakes_keep_no_client_out() {
     }
 }
 
-/// All places of a prefix taken by connections that are complete: one more from there is refused, with a
-/// check that it can verify, and one from elsewhere is let in. The same for the whole server.
+/// Complete connections take all places of a prefix: one more client from there is refused, with a check that
+/// it can verify, and one from elsewhere is accepted. The places of the whole server are limited in the same
+/// way.
 #[test]
 fn t14_places_are_limited_per_prefix_and_in_total() {
     let limits =

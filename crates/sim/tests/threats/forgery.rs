@@ -9,8 +9,8 @@ use haulier_sim::{Rng, Shot, address};
 
 use crate::support::{BOTH, Keyed, Pair, SERVER, Town, drain, last, ms};
 
-/// An attacker that knows everything about a connection but what its ids are, in mode `open` too: a million
-/// forged closes, resets and acks at each end, in the addresses' own names. None is taken.
+/// An attacker that knows everything about a connection except its ids, in mode `open` too: a million forged
+/// closes, resets and acks at each end, from the addresses of the two ends. None is accepted.
 #[test]
 fn t3_t16_a_million_blind_guesses_close_and_ack_nothing() {
     for keyed in BOTH {

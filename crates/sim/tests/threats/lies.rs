@@ -82,7 +82,7 @@ impl Con {
     }
 }
 
-/// A client that acknowledges everything up to what it should have got by now, to be sent more: it meets a
+/// A client that acknowledges everything that it should have received by now, to be sent more: it names a
 /// number that was skipped, within two windows of 256, or one that was not sent, at once. A thousand seeds.
 #[test]
 fn t4_optimistic_acks_are_caught_within_two_windows() {
@@ -220,8 +220,8 @@ fn t6_unread_empty_blocks_do_not_pile_up() {
     assert!(taken < 20_000 && held < 3 << 20, "{taken}, {held}");
 }
 
-/// A block that is not what was announced, while an earlier one waits for a reader: the connection closes
-/// with `block damaged` at once. The violation was forgotten here, and all later blocks with it.
+/// A block that differs from its announcement, while an earlier one waits for a reader: the connection closes
+/// with `block damaged` at once. The server once forgot the violation here, and all later blocks with it.
 #[test]
 fn t6_a_damaged_block_behind_an_unread_one_closes() {
     let config = server_config(Keyed::Secret);
@@ -378,8 +378,9 @@ fn t12_a_client_that_never_acks_slices_is_gone_after_its_time() {
     assert!(con.now < ms(20_000));
 }
 
-/// The other way round: a client announces a block, sends a slice of it, and no more. It holds what it sent;
-/// the server throws it out after twice the time its sender would wait. Before the slice it holds nothing.
+/// In the other direction: a client announces a block, sends a slice of it, and no more. The server holds
+/// what the client sent, and closes the connection after twice the time that a sender would wait. Before the
+/// slice it holds nothing.
 #[test]
 fn t12_a_client_whose_block_stands_still_is_thrown_out() {
     let mut con = Con::new(server_config(Keyed::Secret), 1, None);

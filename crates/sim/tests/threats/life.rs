@@ -19,7 +19,7 @@ struct Jumpy<H> {
     /// From then on it shows `ahead` more and `behind` less.
     ahead: Duration,
     behind: Duration,
-    /// The real time, as far as it was received.
+    /// The last real time that was received.
     real: Instant,
 }
 
@@ -58,7 +58,7 @@ impl<H: Machine> Machine for Jumpy<H> {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let at = self.inner.poll_timeout()?;
-        // As a driver would wait: so long from now on, and it wakes when the clock jumps.
+        // As a driver would wait: for the same duration from now on, and it wakes when the clock jumps.
         let until = self.real + at.since(self.shown(self.real));
         Some(if self.real < self.at { until.min(self.at) } else { until })
     }
@@ -112,7 +112,7 @@ fn a_clock_that_jumps_is_survived() {
     }
 }
 
-/// A client that vanishes: the server lets its place go after the idle time-out and no later.
+/// A client that vanishes: the server releases its place after the idle time-out and no later.
 #[test]
 fn t12_a_client_that_vanishes_is_forgotten() {
     for keyed in BOTH {
@@ -126,8 +126,8 @@ fn t12_a_client_that_vanishes_is_forgotten() {
     }
 }
 
-/// A client that gives up everything it began, before it heard anything of it, can go on: its credit is used
-/// up by then, and no block is left whose progress would tell it of more. It waited for ever.
+/// A client that gives up everything it began, before it received any progress of it, can go on: its credit
+/// is used up by then, and no block is left whose progress would grant it more. It once waited for ever.
 #[test]
 fn a_sender_that_gives_everything_up_can_go_on() {
     let mut pair = Pair::connected(Keyed::Secret);

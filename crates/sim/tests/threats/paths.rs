@@ -1,4 +1,4 @@
-//! T24: what a client reports of its path is remembered, and meets the next one behind its address.
+//! T24: the reports of a client about its path are remembered, and affect the next client behind its address.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -144,8 +144,8 @@ impl Bench {
     }
 }
 
-/// Arrivals reported 3 s apart made the server believe in 3 kbit/s, for everybody behind the liar's address
-/// and for minutes.
+/// Arrivals reported 3 s apart made the server assume 3 kbit/s, for all clients behind the liar's address and
+/// for minutes.
 #[test]
 fn t24_a_lie_about_arrivals_slows_nobody_behind_the_same_address() {
     let port = |port| SocketAddr::new(address(7).ip(), port);
@@ -160,9 +160,9 @@ fn t24_a_lie_about_arrivals_slows_nobody_behind_the_same_address() {
     }
 }
 
-/// Arrivals reported a microsecond apart made the server send the next client 0.9 MB before it heard
-/// anything. Now it gets no more than the address was seen to take in a round trip, or what it would get
-/// without memory.
+/// Arrivals reported a microsecond apart made the server send the next client 0.9 MB before it received an
+/// answer. Now that client gets no more than the address was seen to take in a round trip, or what it would
+/// get without memory.
 #[test]
 fn t24_a_claimed_gigabit_sends_nobody_more_than_the_address_took() {
     let unanswered = |lies: bool| {
@@ -171,7 +171,7 @@ fn t24_a_claimed_gigabit_sends_nobody_more_than_the_address_took() {
         if lies {
             bench.lie(port(2000), Duration::from_micros(1), 10_000_000);
         }
-        // It proves its address, and says nothing of its link.
+        // It proves its address, and reports nothing about its link.
         let (mut raw, mut bytes) = (RawClient::new(Some(&secret()), 5), 0);
         let mut request = raw.request();
         bench.server.handle_datagram(bench.now, port(3000), &mut request).unwrap();
@@ -192,8 +192,8 @@ fn t24_a_claimed_gigabit_sends_nobody_more_than_the_address_took() {
     assert!(after_a_lie <= cold + 60_000, "{after_a_lie} bytes, {cold} without memory");
 }
 
-/// What was proven is still believed: nobody who returns is served later than the first time by more than a
-/// tenth, and over 100 Mbit/s one is served sooner, by some tenth if its token names it.
+/// A proven rate is still used: a client that returns is served at most a tenth later than the first time,
+/// and over 100 Mbit/s it is served sooner, by some tenth if its token names it.
 #[test]
 fn t24_an_honest_client_that_returns_is_served_sooner() {
     for rate_bps in [2_000_000, 5_000_000, 20_000_000, 100_000_000, GIGABIT] {

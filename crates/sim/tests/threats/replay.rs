@@ -1,4 +1,4 @@
-//! T9: what was recorded is sent again.
+//! T9: recorded datagrams are sent again.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ fn t9_a_recorded_join_replayed_a_hundred_times_does_nothing() {
     }
 }
 
-/// The same while it happens: each datagram of a join passes three times, the copies a moment later and from
+/// A replay during the join: each datagram of the join passes three times, the copies a moment later and from
 /// another address. The join completes, its block is delivered once, and the rule of three holds for the
 /// other address too.
 #[test]

@@ -1,4 +1,4 @@
-//! T6: who goes when clients together hold too much memory.
+//! T6: which connections are closed when clients together hold too much memory.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -42,7 +42,7 @@ fn besieged(addresses: impl Iterator<Item = SocketAddr>) -> ServerMachine {
     server
 }
 
-/// The connections that are open. One that was closed is still there until its peer has heard it.
+/// The number of open connections. One that was closed still exists until its peer has received the close.
 fn open(server: &ServerMachine) -> usize {
     let connections = server.connections().filter_map(|id| server.connection(id));
     connections.filter(|connection| connection.state().is_open()).count()
@@ -81,8 +81,8 @@ fn upload(server: &mut ServerMachine) -> (Option<Event>, usize) {
     (ended, open(server))
 }
 
-/// Sixty-two connections of one address that hold a MiB each are one source that holds 62. The largest
-/// connection of all was closed once, and that was the honest one.
+/// Sixty-two connections of one address that hold a MiB each are one source that holds 62 MiB. The server
+/// once closed the largest connection of all, and that was the honest one.
 #[test]
 fn t6_hoarders_of_one_prefix_go_before_an_honest_upload() {
     let mut server = besieged((0..62).map(|n| SocketAddr::new(address(9).ip(), 1000 + n)));

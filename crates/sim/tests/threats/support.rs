@@ -29,7 +29,7 @@ pub(crate) fn connection() -> ConnectionConfig {
 pub(crate) fn server_config(keyed: Keyed) -> ServerConfig {
     let mut config = configs(keyed, connection()).0;
     if keyed == Keyed::Secret {
-        // What a server keeps over restarts, and nobody else has.
+        // The secret that a server keeps over restarts, and that only it has.
         config.credentials.reset_secret = Some(Secret::from_bytes([9; 32]));
     }
     config
@@ -88,7 +88,7 @@ impl Town {
         self.world.add(Attacker::new(mind), address(at), &Access::default())
     }
 
-    /// Adds one that sits on all paths: it may change what passes from one to the other, and send.
+    /// Adds an attacker on all paths: it may change the datagrams that pass, and send.
     pub(crate) fn on_path(
         &mut self,
         meddle: impl FnMut(SocketAddr, SocketAddr, &mut Vec<u8>, &mut Vec<Shot>) + 'static,
@@ -105,7 +105,7 @@ impl Town {
         self.world.host(self.server)
     }
 
-    /// How often the server found a client somewhere else.
+    /// How often the server found a client at another address.
     pub(crate) fn address_changes(&self) -> usize {
         let events = self.server().all_apps().flat_map(|app| &app.heard);
         events.filter(|(_, event)| matches!(event, Event::AddressChanged)).count()
@@ -158,7 +158,7 @@ pub(crate) fn last(client: &ClientHost) -> Option<&Event> {
     client.app.heard.last().map(|(_, event)| event)
 }
 
-/// Everything that an outsider could change in a server, but for its counters of refusals.
+/// Everything that an outsider could change in a server, except its counters of refusals.
 fn fingerprint(server: &ServerMachine) -> String {
     let mut stats = server.stats();
     (stats.datagrams_received, stats.bytes_received) = (0, 0);
@@ -177,7 +177,7 @@ fn fingerprint(server: &ServerMachine) -> String {
     all
 }
 
-/// The same of a client.
+/// Everything that an outsider could change in a client, except its counters of refusals.
 fn client_fingerprint(client: &ClientMachine) -> String {
     let mut all = format!("{:?}", client.poll_timeout());
     if let Some(connection) = client.connection() {
@@ -201,8 +201,8 @@ pub(crate) fn drain_client(client: &mut ClientMachine, now: Instant) -> Vec<Vec<
     drain(client, now).into_iter().map(|(_, datagram)| datagram).collect()
 }
 
-/// A client that seals what it is given asks for a connection, and completes it if it gets an answer:
-/// whether the server took the request, and what it answered.
+/// A client that seals what it is given requests a connection, and completes it if it gets an answer. Returns
+/// whether the server accepted the request, and its answers.
 pub(crate) fn knock(
     server: &mut ServerMachine,
     raw: &mut RawClient,
@@ -244,7 +244,7 @@ impl Pair {
         pair
     }
 
-    /// What an outsider could change in both, once nothing is left for them to say.
+    /// What an outsider could change in both ends, once neither has anything to send.
     pub(crate) fn settled(&mut self) -> [String; 2] {
         let _last = (drain(&mut self.server, self.now), drain(&mut self.client, self.now));
         [fingerprint(&self.server), client_fingerprint(&self.client)]
@@ -267,7 +267,7 @@ impl Pair {
         taken.is_ok()
     }
 
-    /// What both have to say goes over, 10 ms each way.
+    /// The datagrams of both ends go over, 10 ms each way.
     pub(crate) fn round(&mut self) {
         for mut datagram in drain_client(&mut self.client, self.now) {
             self.wire.push((true, datagram.clone()));
@@ -287,7 +287,7 @@ impl Pair {
     }
 }
 
-/// A mind that is one function of what passes.
+/// A mind that is one function of the datagrams that pass.
 struct Meddler<F>(F);
 
 impl<F> Mind for Meddler<F>
@@ -306,7 +306,7 @@ where
     }
 }
 
-/// A mind that acts every so often.
+/// A mind that acts `left` times, at intervals of `every`.
 pub(crate) struct Ticker<F> {
     pub(crate) every: Duration,
     pub(crate) next: Instant,

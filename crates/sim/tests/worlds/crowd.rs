@@ -1,5 +1,6 @@
-//! A crowd joins a server that was not told what its uplink has: it is found out, links of their own that
-//! lose are not held back, and neither is anybody by clients that say they lose everything.
+//! A crowd joins a server that does not know the rate of its uplink: the server finds it out, clients with
+//! lossy links of their own are not held back, and clients that report most datagrams as lost slow the others
+//! only within bounds.
 
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ impl Joined {
 #[derive(Clone)]
 struct Link {
     config: LinkConfig,
-    /// It says that two thirds of what it is sent are lost: whether that is true nobody can tell.
+    /// It reports two thirds of the datagrams for it as lost: a server cannot tell whether that is true.
     is_liar: bool,
 }
 
@@ -89,9 +90,10 @@ fn fast() -> Link {
     Link { config, is_liar: false }
 }
 
-/// Without it they take 1.9 times as long in the mean as where the uplink is known (1.43 to 1.47 on six other
-/// seeds with it), the last 4.3 times what the uplink needs, with 2.4 times the bytes. Of several workers
-/// each sees a part of the losses, and one client may come late (2 to 6 s by the seed).
+/// Without this the clients take 1.9 times as long in the mean as with a known uplink (with it 1.43 to 1.47
+/// times on six other seeds), the last one takes 4.3 times as long as the uplink needs, and the server sends
+/// 2.4 times the bytes. Each of several workers sees only a part of the losses, and one client may be late
+/// (2 to 6 s, depending on the seed).
 #[test]
 fn a_crowd_finds_out_what_the_uplink_has() {
     let links = vec![fast(); 150];
@@ -117,8 +119,8 @@ fn links_that_lose_on_their_own_are_not_held_back() {
     assert!(found.mean() < 1.05 * known.mean(), "{}", found.mean());
 }
 
-/// Some clients say that two thirds are lost of whatever they are sent, as if their links did that. They
-/// lower what all have together, and not below what arrives.
+/// Some clients report two thirds of the datagrams for them as lost, as if their links lost them. They lower
+/// the rate that all clients share, but not below the rate that arrives.
 #[test]
 fn who_says_that_all_is_lost_slows_the_others_within_bounds() {
     for (liars, times) in [(20, 2.5), (50, 3.3)] {

@@ -1,4 +1,4 @@
-//! How soon a block is there that goes beside a game, where nothing else uses the link.
+//! How soon a block arrives that is sent beside a game, where nothing else uses the link.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn times(link: &LinkConfig, bytes: usize, blocks: usize) -> Vec<Duration> {
     times_with(link, bytes, blocks, Urgency::DuringPlay)
 }
 
-/// The same with this urgency.
+/// How long a client's blocks of this size took with this urgency, one after the other, from its start on.
 fn times_with(link: &LinkConfig, bytes: usize, blocks: usize, urgency: Urgency) -> Vec<Duration> {
     let connection = ConnectionConfig::default().with_urgency(urgency);
     let (server, client) = configs(Keyed::Secret, connection);
@@ -41,7 +41,7 @@ fn a_near_link_without_a_queue_is_used_soon() {
     }
 }
 
-/// What a block has shown, the next one begins with, if with care.
+/// A block begins, with caution, at the rate that the block before it has shown.
 #[test]
 fn the_next_block_begins_with_what_the_path_showed() {
     let link = LinkConfig::new(20_000_000, Duration::from_millis(20)).with_queue(128 << 10);
@@ -51,8 +51,8 @@ fn the_next_block_begins_with_what_the_path_showed() {
     assert!(first < Duration::from_millis(350) && last < Duration::from_millis(200), "{took:?}");
 }
 
-/// On an idle link a block takes at most twice as long as if nothing else mattered, from the first on: it
-/// took 1.8 s over fiber, where a load screen's takes 0.05, because the rate began at 400 kbit/s and grew
+/// On an idle link a block takes at most twice as long as on a load screen, from the first block on. It once
+/// took 1.8 s over fiber, where a load screen's takes 0.05 s, because the rate began at 400 kbit/s and grew
 /// by a seventh in each round.
 #[test]
 fn an_idle_link_is_used_as_soon_as_by_a_load_screen() {

@@ -1,4 +1,5 @@
-//! Blocks on fast and long links: what is sent beside their bytes, and how much of the link they use.
+//! Blocks on fast and long links: the bytes sent besides those of the block, and the share of the link that
+//! is used.
 
 use std::time::Duration;
 
@@ -51,7 +52,7 @@ impl Line {
         stats.bytes_received + UDP_IP_OVERHEAD * stats.datagrams_received
     }
 
-    /// Sends a block of so many MiB as soon as there is a connection. Returns the rate at which the link was
+    /// Sends a block of `mib` MiB as soon as there is a connection. Returns the rate at which the link was
     /// used while the middle half of it arrived, in Mbit/s.
     fn send(&mut self, mib: usize) -> f64 {
         let Self { world, server, client, .. } = self;
@@ -90,14 +91,14 @@ impl Line {
     }
 }
 
-/// What arrives beyond a block of so many MiB, as a share of it: the heads and tags of its datagrams, repair
-/// slices, probes, and all else that the server says, without UDP and IP. A probe that the link does not
-/// carry is not in it: it is dropped where it is sent.
+/// The bytes that arrive besides those of a block of `mib` MiB, as a share of the block: the heads and tags
+/// of its datagrams, repair slices, probes, and all else that the server sends, without UDP and IP headers. A
+/// probe that the link does not carry is not counted: it is dropped where it is sent.
 fn overhead(link: LinkConfig, mib: usize) -> f64 {
     let delay = link.delay;
     let mut line = Line::new(link);
     line.send(mib);
-    // What is still on the way counts too.
+    // Bytes that are still in flight count too.
     line.world.run_to(line.world.now() + 2 * delay + Duration::from_millis(100));
     let share = line.received() as f64 / (mib << 20) as f64 - 1.0;
     println!("{:.2} % beside {mib} MiB: {:?}", 100.0 * share, line.stats());
@@ -124,7 +125,8 @@ fn used(mbit: f64, line: &mut Line, mib: usize) -> f64 {
     used
 }
 
-/// Windows follow what is on the way: 8000 datagrams, and 16,000. The link is full from half a second on.
+/// Windows follow the number of datagrams in flight: 8000, and 16,000. The link is full from half a second
+/// on.
 #[test]
 fn a_long_path_is_full() {
     for rtt_ms in [100, 200] {
@@ -132,7 +134,7 @@ fn a_long_path_is_full() {
     }
 }
 
-/// 10 Gbit/s with 100 ms: 80,000 datagrams are on the way. The rate is that of the block before; without it a
+/// 10 Gbit/s with 100 ms: 80,000 datagrams are in flight. The rate is that of the block before; without it a
 /// block begins at the 1 Gbit/s that a train can show, and grows by the law of long transfers. In the middle
 /// half the receiver's window is still growing.
 #[test]
@@ -144,7 +146,7 @@ fn a_path_of_ten_gigabits_is_full_once_its_rate_is_known() {
     assert_eq!(line.stats().datagrams_lost, 0);
 }
 
-/// What a datagram and its ack cost in counts of work: the same with 0.25 MB in flight and with 25.
+/// The cost of a datagram and its ack in counts of work: the same with 0.25 MB in flight and with 25 MB.
 #[test]
 fn work_does_not_grow_with_what_is_in_flight() {
     let steps = |rtt_ms| {
@@ -169,11 +171,13 @@ struct Ramp {
     dropped: f64,
 }
 
-/// How long a first block is watched at least: what comes after a step too far is seen in it.
+/// The minimum time for which a first block is watched: the effects of a step that is too large are seen in
+/// it.
 const WATCHED: Duration = Duration::from_millis(60);
 
-/// A first block on a link with a queue of so many KiB, for somewhat longer than `should`, or until a window
-/// after the one in which the rate was found: one of 10 Gbit/s takes seconds of a processor.
+/// A first block on a link with a queue of `queue_kib` KiB, watched for four windows longer than `should`, or
+/// until one window after the window in which the rate was found: a block at 10 Gbit/s takes seconds of
+/// processor time.
 fn ramp(mbit: u64, rtt: Duration, queue_kib: u64, should: Duration) -> Ramp {
     let link = LinkConfig::new(mbit * 1_000_000, rtt / 2).with_mtu(1500);
     let mut line = Line::new(link.with_queue(queue_kib << 10));
@@ -222,13 +226,14 @@ const LINKS: [(u64, u64, u64); 15] = [
     (10_000, 100_000, 16_384),
 ];
 
-/// Of the datagrams of such a block: one step too far, where the queue is short. On long paths a train takes
-/// 0.02 to 0.08 ms, and what follows it has to show that the link held it up, and not a radio. The first
-/// window of the longest overruns its queue.
+/// The maximum share of datagrams of such a block that are dropped: after one step that is too large, where
+/// the queue is short. On long paths a train takes 0.02 to 0.08 ms, and the datagrams after it have to show
+/// that the link delayed it, and not a radio. The first window of the longest path overruns its queue.
 const MAX_DROPPED: f64 = 0.035;
 const OF_LONG_PATHS: [(u64, u64, f64); 2] = [(2_500, 30_000, 0.11), (10_000, 100_000, 0.1)];
 
-/// It was 1 Gbit/s for seconds where the link has more: a train of 20 says no more, as clocks go.
+/// The rate was once 1 Gbit/s for seconds where the link has more: with usual clocks, a train of 20 shows no
+/// more.
 #[test]
 fn a_first_block_finds_the_rate_of_a_fast_link() {
     let mut failures = Vec::new();

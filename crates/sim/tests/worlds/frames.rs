@@ -37,9 +37,10 @@ fn first_seed() -> u64 {
 enum Called {
     /// Whenever it asks.
     InTime,
-    /// In time, by a network thread; the game takes its events once a frame, so often a second.
+    /// In time, by a network thread; the game takes its events once a frame, at this number of frames a
+    /// second.
     Threaded(u64),
-    /// Once a frame.
+    /// Once a frame, at this number of frames a second.
     Inline(u64),
 }
 

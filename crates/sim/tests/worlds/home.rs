@@ -60,7 +60,7 @@ impl Street {
         }
     }
 
-    /// When each has its block, in seconds; after a minute what is missing is infinite.
+    /// When each client has its block, in seconds; infinite for those that have none after a minute.
     fn times(&mut self) -> Vec<f64> {
         let clients = self.clients.clone();
         let has = |world: &World, id| world.host::<ClientHost>(id).app.received.first().copied();
@@ -129,8 +129,8 @@ fn those_with_links_of_their_own_at_one_address_are_not_slowed_down() {
     }
 }
 
-/// One of three at an address hears everything and says nothing any more, so that what it was sent stays in
-/// flight: the others have the access to themselves.
+/// One of three clients at an address receives everything and sends nothing any more, so that the datagrams
+/// for it stay in flight: the others have the access to themselves.
 #[test]
 fn one_that_does_not_answer_keeps_nobody_waiting() {
     let mut street = Street::new(BYTES);
@@ -145,7 +145,7 @@ fn one_that_does_not_answer_keeps_nobody_waiting() {
     assert!(took < 1.25 * limit + 0.2, "{took} of {limit}");
 }
 
-/// Two share an access, and one of them goes elsewhere: each has its own path to itself from then on.
+/// Two clients share an access, and one of them moves to another: from then on each has a path to itself.
 #[test]
 fn one_that_moves_to_another_address_is_alone_there() {
     let mut street = Street::new(4 * BYTES);
@@ -160,8 +160,8 @@ fn one_that_moves_to_another_address_is_alone_there() {
     assert!(took < 1.15 * limit, "{took} of {limit}");
 }
 
-/// The server's clock is set back, and what the clients report looks like a queue of half a second from then
-/// on. When the window believed it, it stayed at its least.
+/// The server's clock is set back, and from then on the reports of the clients look like a queue of half a
+/// second. When the window believed them, it stayed at its minimum.
 #[test]
 fn a_clock_that_steps_is_no_queue() {
     let mut street = Street::new(4 * BYTES);
@@ -176,10 +176,10 @@ fn a_clock_that_steps_is_no_queue() {
     assert!(took < 1.15 * limit + 0.5, "{took} of {limit}");
 }
 
-/// The way becomes longer, and what the clients report looks like a queue from then on. When the window
-/// believed it, four megabytes did not arrive in a minute. One that is alone took it for others: 5.2 and 7.2
-/// s. Of ten some found it out and some did not, so that the window of all had a queue and none by turns: on
-/// three of eight lengths their last was not done in a minute.
+/// The path becomes longer, and from then on the reports of the clients look like a queue. When the window
+/// believed them, four megabytes did not arrive in a minute. A single client took the delay for other
+/// traffic: 5.2 and 7.2 s. Of ten clients some found it out and some did not, so that their common window
+/// alternately had a queue and none: on three of eight lengths the last client was not done in a minute.
 #[test]
 fn a_path_that_becomes_longer_is_no_queue() {
     let cells = [
@@ -208,9 +208,10 @@ fn a_path_that_becomes_longer_is_no_queue() {
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-/// A long transfer whose way becomes longer for good, with a queue of 52 ms at the bottleneck: from its third
-/// drain on, 12 s at most, it does not take that for others. It did, and kept the queue at 50 ms as their
-/// rival, or, where the way was longer by too little for that, gave way until it had two fifths of the link.
+/// The path of a long transfer becomes permanently longer, with a queue of 52 ms at the bottleneck: from its
+/// third drain on, after 12 s at most, the transfer does not take the added delay for other traffic. It once
+/// did, and kept the queue at 50 ms to compete with that traffic, or, where the path became too little longer
+/// for that, slowed down until it had two fifths of the link.
 #[test]
 fn a_path_that_is_longer_for_good_is_used_with_a_short_queue() {
     let mut failed = Vec::new();

@@ -50,7 +50,7 @@ impl Lan {
         *self.world.links(self.world.segment_of(self.client)).1.stats()
     }
 
-    /// Sends a block of so many KiB.
+    /// Sends a block of `kib` KiB.
     fn send(&mut self, kib: usize) -> Took {
         self.blocks += 1;
         let (client, blocks, begins) = (self.client, self.blocks, self.world.now());
@@ -65,7 +65,7 @@ impl Lan {
             self.world.run_until(end, |world| world.host(client).app.received.len() >= blocks);
         assert!(is_there, "{:?}", self.world.host(client).app.heard);
         let time = self.world.now().since(begins);
-        // What is still on the way counts too.
+        // Bytes that are still in flight count too.
         self.world.run_to(self.world.now() + Duration::from_millis(100));
         let after = self.stats();
         let rate_bps = self.link.rate_bps.expect("a rate") as f64;

@@ -1,5 +1,5 @@
 //! The oracles: every lie, against a server and a client, under the bounds on memory and work; liars among
-//! neighbours; servers that share a key. What finds a known fault must go on finding it.
+//! neighbours; servers that share a key. A check that finds a known fault must go on finding it.
 
 use std::fmt::Debug;
 
@@ -40,7 +40,7 @@ fn a_lie_costs_no_more_than_it_brings() {
     }
 }
 
-/// What a liar told is not held against the next client from his address.
+/// The false reports of a liar do not harm the next client from its address.
 #[test]
 fn a_liar_harms_no_neighbour() {
     for lie in [Lie::SlowArrivals, Lie::FastArrivals, Lie::AckFlood, Lie::Announcements] {
@@ -49,8 +49,8 @@ fn a_liar_harms_no_neighbour() {
     }
 }
 
-/// Any receiver, whatever it says, is sent at most twice what reached it and a flight, and the next client at
-/// its address what an honest one would have left.
+/// Any receiver, whatever it reports, is sent at most twice the bytes that reached it and a flight, and the
+/// next client at its address is sent little more than at an unknown address.
 #[test]
 fn a_receiver_is_sent_no_more_than_its_link_takes() {
     for says in Says::ALL {
@@ -60,7 +60,7 @@ fn a_receiver_is_sent_no_more_than_its_link_takes() {
     }
 }
 
-/// Who makes a server hold much is not whoever holds the most on one connection.
+/// The clients that make a server hold much memory are not always those with the largest single connection.
 #[test]
 fn hoarders_push_nobody_out() {
     judge(Some(6), "hoarders", hoarders);

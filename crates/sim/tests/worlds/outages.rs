@@ -79,8 +79,8 @@ impl Line {
     }
 }
 
-/// What the same block costs on the same link without any trouble: sent by the server, received by the
-/// client, in bytes.
+/// The cost of the same block on the same link without an outage: the bytes sent by the server, and those
+/// received by the client.
 fn undisturbed(rate: u64, rtt: u64) -> [u64; 2] {
     let mut line = Line::new(link(rate, rtt));
     line.finish();
@@ -88,13 +88,13 @@ fn undisturbed(rate: u64, rtt: u64) -> [u64; 2] {
     [server.bytes_sent, client.bytes_received]
 }
 
-/// What may be on the way: a round trip's worth, and the queue.
+/// The maximum number of bytes in flight: those of a round trip, and the queue.
 const fn in_flight(rate: u64, rtt: u64) -> u64 {
     rate * 125 * (rtt + 50)
 }
 
-/// What a sender that hears nothing sends into an outage: for a second at its rate (H-4.5b), then a few
-/// slices each two seconds.
+/// The bytes that a sender without answers sends into an outage: for a second at its rate (H-4.5b), then a
+/// few slices every two seconds.
 const fn into_nothing(rate: u64) -> u64 {
     rate * 125_000 * 11 / 10 + 200_000
 }
@@ -130,9 +130,9 @@ fn a_link_that_was_away_for_30_s_is_used_again_within_1_5_s() {
 /// How a client's address changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Move {
-    /// Its NAT forgot it: nobody says so.
+    /// Its NAT mapping expired: neither end is notified.
     Unseen,
-    /// It has another network, and says so with a ping.
+    /// It has another network, and announces that with a ping.
     Announced,
 }
 
@@ -190,7 +190,8 @@ struct OneWay {
 }
 
 impl OneWay {
-    /// After what time the block was complete once the link was back, and when what was heard ended.
+    /// How long after the return of the direction the block was complete, and how long after it became dark
+    /// the first end closed.
     fn run(&self) -> (Option<Duration>, Option<Duration>) {
         let begins = ms(1_000 + self.seed % 7 * 111);
         let back = begins + self.down;
@@ -232,8 +233,8 @@ impl OneWay {
     }
 }
 
-/// [H-5.1b] A way that was dark for 16 s ended a transfer as soon as it was back, whatever idle timeout the
-/// ends had agreed on: the sender heard its peer, and counted 15 s without progress.
+/// [H-5.1b] One direction that was dark for 16 s ended a transfer as soon as it was back, whatever idle
+/// timeout the ends had agreed on: the sender received from its peer, and counted 15 s without progress.
 #[test]
 fn one_way_that_is_dark_for_less_than_the_idle_timeout_ends_nothing() {
     let seconds = Duration::from_secs;
@@ -253,7 +254,7 @@ fn one_way_that_is_dark_for_less_than_the_idle_timeout_ends_nothing() {
     }
 }
 
-/// The same rule ends it: not before the idle timeout, and not long after it.
+/// A direction that stays dark ends the connection: not before the idle timeout, and not long after it.
 #[test]
 fn one_way_that_is_dark_for_longer_ends_it_at_the_idle_timeout() {
     let (timeout, down) = (Duration::from_secs(30), Duration::from_secs(200));

@@ -1,5 +1,5 @@
-//! What a path does to datagrams by their size and their ECN field, and what the two ends make of it
-//! (STANDARD-1, 4.1 and 5.6).
+//! What a path does to datagrams by their size and their ECN field, and how the two ends react (STANDARD-1,
+//! 4.1 and 5.6).
 
 use std::time::Duration;
 
@@ -176,7 +176,7 @@ fn the_end_of_a_run_of_losses_is_found_by_large_slices() {
     assert!(took[4] <= 5_500, "{took:?}");
 }
 
-/// [H-5.6b] Nothing but slices is on the way, and all are too large: pings go beside those that probe.
+/// [H-5.6b] Only slices are in flight, and all are too large: pings are sent beside the slices that probe.
 #[test]
 fn a_black_hole_is_found_soon_by_a_block_alone() {
     for seed in SEED..SEED + 5 {
@@ -327,7 +327,7 @@ fn the_first_slices_react_to_marks() {
     assert!(took < plain + Duration::from_millis(50), "{took:?}, without marks {plain:?}");
 }
 
-/// Whoever clears, changes or forges the field gets a transfer as without it.
+/// A path that clears, changes or forges the field gets a transfer as without it.
 #[test]
 fn a_path_that_lies_is_not_marked_for() {
     let queue = link().with_queue(100_000);
@@ -353,8 +353,9 @@ fn block_over(link: &LinkConfig, later: &LinkConfig, at_ms: u64, seed: u64) -> (
     (took.unwrap_or(Duration::MAX), server.datagrams_marked > 10_000)
 }
 
-/// A router that marks everything says nothing of its queue. From the first datagram on it was found out, and
-/// later it was not: a transfer then stayed at the floor, where it takes eleven minutes.
+/// A router that marks everything shows nothing about its queue. This was found out only if it marked from
+/// the first datagram on; if it began later, a transfer stayed at the minimum rate, at which it takes eleven
+/// minutes.
 #[test]
 fn a_path_that_marks_everything_is_used_all_the_same() {
     let link = LinkConfig { ecn: EcnPath::Carried, ..link().with_queue(128 << 10) };

@@ -85,7 +85,7 @@ fn a_late_reader_never_looks_like_loss() {
     }
 }
 
-/// It reads every frame, but for one pause of two seconds in the middle of a block.
+/// It reads every frame, except in one pause of two seconds in the middle of a block.
 #[test]
 fn a_single_pause_costs_no_more_than_itself() {
     let mut line = Line::new(&link(), Duration::from_millis(16), 184, block(8 << 20));

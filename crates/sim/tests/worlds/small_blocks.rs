@@ -15,7 +15,7 @@ const fn ms(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// Queues blocks as fast as the connection takes them, so many at a time at most.
+/// Queues blocks as fast as the connection takes them, at most `max_queued` at a time.
 struct Many {
     left: VecDeque<Block>,
     max_queued: usize,
@@ -23,7 +23,7 @@ struct Many {
 }
 
 impl Many {
-    /// So many blocks with lengths in this range.
+    /// `count` blocks with lengths in this range.
     fn new(count: u64, lengths: Range<u64>, max_queued: usize, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let block = |tag| {

@@ -17,7 +17,7 @@ const MIB: u64 = 1 << 20;
 
 const CHUNK: u64 = 262_144;
 
-/// The largest block of these tests, of which no more is stored than is on its way.
+/// The largest block of these tests, of which only the bytes in flight are stored.
 const LARGE: u64 = 100_000_000_000;
 
 fn secs(secs: u64) -> Instant {
@@ -153,8 +153,8 @@ fn sent_bytes(line: &Line) -> u64 {
     server.map_or(0, |connection| connection.stats().bytes_sent)
 }
 
-/// Nothing is lost, nobody gives up, nothing is sent and the memory stays; then it goes on at the rate of
-/// the link.
+/// Meanwhile nothing is lost, no data is sent, neither end gives up, and the memory stays the same; then the
+/// block goes on at the rate of the link.
 #[test]
 fn a_receiver_that_stops_reading_for_an_hour_loses_nothing() {
     const LENGTH: u64 = 64 * MIB;
@@ -231,7 +231,7 @@ fn a_sink_slower_than_the_link_slows_the_sender() {
     }
 }
 
-/// The source has nothing to read for any more, and hears of it.
+/// The source has nothing to read for any more, and gets an event about it.
 #[test]
 fn a_block_that_is_declined_in_the_middle_frees_both_ends() {
     let block = block_of(3, 64 * MIB);
@@ -283,7 +283,7 @@ fn a_block_of_4_gib_and_a_byte_arrives() {
     assert!(most.iter().sum::<usize>() as u64 <= 64 * MIB, "{most:?}");
 }
 
-/// The same over a link with all faults at once, which is away for 3 s, from a client that moves.
+/// A block over a link with all faults at once, which is down for 3 s, and with a client that moves.
 #[test]
 #[ignore = "takes minutes: cargo test --release -p haulier-sim --test worlds streams:: -- --ignored"]
 fn a_block_of_4_gib_and_a_byte_arrives_whatever_the_link_does() {
@@ -323,7 +323,7 @@ fn mostly_here() -> (Block, Vec<u8>) {
             let offset = u64::from(index) * CHUNK;
             ChunkValue::of(LARGE, index, &bytes_at(offset, CHUNK as usize))
         }
-        // Nobody reads those.
+        // Those are never read.
         false => ChunkValue::from_bytes([(index % 251) as u8; 32]),
     };
     let tree = BlockTree::from_values(LARGE, (0..chunks).map(value).collect()).expect("a tree");
@@ -334,8 +334,8 @@ fn mostly_here() -> (Block, Vec<u8>) {
     (Block::from_source(3, tree), map)
 }
 
-/// Both ends, the tree of 100 GB, and what is on the way between them: counted by the allocator. The tables
-/// of the repair code, 9 MB, are there once per process.
+/// Both ends, the tree of 100 GB, and the datagrams in flight between them: counted by the allocator. The
+/// tables of the repair code, 9 MB, exist once per process.
 #[test]
 fn a_block_of_100_gb_takes_64_mib_at_both_ends() {
     haulier_proto::prepare();

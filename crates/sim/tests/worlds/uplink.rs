@@ -40,7 +40,7 @@ impl Town {
         Self { world, server, clients }
     }
 
-    /// Bytes of datagrams that each client has, and that the server has sent, until then.
+    /// Bytes of datagrams that each client has received, and that the server has sent, until this time.
     fn at(&mut self, millis: u64) -> (Vec<u64>, u64) {
         self.world.run_to(Instant::from_millis(millis));
         let bytes = |&id: &HostId<ClientHost>| {
@@ -51,7 +51,7 @@ impl Town {
         (received, self.world.host(self.server).server.stats().bytes_sent)
     }
 
-    /// Mbit/s that each client has received from then until then, and all together were sent.
+    /// Mbit/s that each client received, and that the server sent to all, between these two times.
     fn mbit(&mut self, from_ms: u64, to_ms: u64) -> (Vec<f64>, f64) {
         let (before, sent_before) = self.at(from_ms);
         let (after, sent) = self.at(to_ms);
@@ -76,8 +76,9 @@ fn the_uplink_is_kept_and_one_that_waits_for_others_still_gets_a_part() {
     assert!(each.iter().all(|&mbit| mbit > 0.25), "and one is for all: {each:?}");
 }
 
-/// Twenty on a fast uplink, of whom each could take half of it, join at once: the mean of their times is
-/// little more than half of what equal shares would give, where all finish at the end, and that is not later.
+/// Twenty clients join at once on a fast uplink, of which each could take half: the mean of their times is
+/// little more than half of what equal shares would give, where all finish at the end, and the end is not
+/// later.
 #[test]
 fn the_mean_join_of_a_crowd_takes_half_and_the_last_no_longer() {
     const BYTES: usize = 1 << 20;
@@ -115,7 +116,8 @@ fn a_slow_link_is_not_kept_waiting_for_fast_ones() {
     assert!(slow.iter().all(|&ms| ms < 1_700), "{slow:?} ms of 1,100");
 }
 
-/// Others have their blocks, and one that was held back so long finds out what its own link has.
+/// Once the others have their blocks, a client that was held back until then finds out the rate of its own
+/// link.
 #[test]
 fn the_last_one_gets_all_of_it() {
     let mut town = Town::new(UPLINK_BPS, &[50_000; 4], &block(2 << 20));

@@ -1,5 +1,5 @@
-//! What is lost while nothing else is sent, and a link that is down for a while, make nobody wait for long
-//! (STANDARD-1, 4.1 and 5.1).
+//! No end waits long for a datagram that is lost while nothing else is sent, or after a link was down for a
+//! while (STANDARD-1, 4.1 and 5.1).
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ impl Line {
     }
 }
 
-/// When the first message after `from` was heard.
+/// When the first message after `from` was received.
 fn first_message(line: &Line, from: Instant) -> Option<Duration> {
     let heard = &line.world.host(line.client).app.heard;
     let mut messages = heard.iter().filter(|(_, event)| matches!(event, Event::Message { .. }));
@@ -77,8 +77,8 @@ enum From {
     Client,
 }
 
-/// A link that is down for so long, in the middle of a block. Returns after what time the block went on once
-/// it was back, or how the connection ended.
+/// A link is down for the time `down` in the middle of a block. Returns how long after the link was back the
+/// block went on, or how the connection ended.
 fn outage(
     down: Duration,
     (from, rtt): (From, Duration),

@@ -1,5 +1,6 @@
-//! A server of several workers gives what one worker gives: who is admitted and refused, and what arrives,
-//! in any interleaving, with addresses that change, copies of requests that reach other workers, and attacks.
+//! A server of several workers has the same results as one worker: the clients that it admits and refuses,
+//! and the data that arrives, in any interleaving, with addresses that change, copies of requests that reach
+//! other workers, and attacks.
 
 use std::time::Duration;
 
@@ -140,7 +141,7 @@ fn a_token_is_used_once_at_all_workers() {
     }
 }
 
-/// After a restart with more workers or fewer, every client hears of it: its data may reach any of them.
+/// After a restart with more workers or fewer, every client learns of it: its data may reach any worker.
 #[test]
 fn every_client_hears_of_a_restart() {
     for (before, after) in [(1, 1), (4, 4), (4, 3), (3, 5)] {
@@ -159,8 +160,8 @@ fn every_client_hears_of_a_restart() {
     }
 }
 
-/// Those who have the secret and never complete a handshake fill all places: whoever comes takes one of them,
-/// also if that is at another worker. The limits hold at each moment.
+/// Clients that have the secret and never complete a handshake fill all places: a client that comes takes one
+/// of them, also if that place is at another worker. The limits hold at each moment.
 #[test]
 fn uncompleted_handshakes_at_other_workers_make_room() {
     for seed in SEED..SEED + 2 {
@@ -211,7 +212,7 @@ fn workers_share_one_uplink() {
     }
 }
 
-/// One limit for the memory of all: who uploads at one worker counts at the others.
+/// One limit for the memory of all workers: uploads at one worker count at the others.
 #[test]
 fn memory_is_limited_over_all_workers() {
     const LIMIT: usize = 4 << 20;

@@ -26,12 +26,12 @@ use Answer::*;
 #[derive(Default)]
 struct System {
     segments: usize,
-    /// Datagrams that are no run and that a call takes, each with its answer; 0 if there is no such call.
+    /// The maximum number of datagrams that are no run in one call, each with its answer; 0: no such call.
     several: usize,
     /// What is said to the next calls.
     answers: VecDeque<Answer>,
     taken: Vec<Datagram>,
-    /// How many datagrams each call that was taken held.
+    /// The number of datagrams in each call that was taken.
     calls: Vec<usize>,
 }
 

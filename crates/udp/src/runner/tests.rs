@@ -1,4 +1,4 @@
-//! A machine with something to say, on carriers that have no room, or no memory, or are none.
+//! A machine with datagrams to send, on carriers without room, without memory, or without a socket.
 
 use std::collections::VecDeque;
 

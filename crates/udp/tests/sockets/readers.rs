@@ -23,8 +23,8 @@ fn platform() -> Platform {
     Platform::new(seed().unwrap(), AesSupport::Software)
 }
 
-/// Sends a block to whoever joins, until it is told to end. Returns datagrams sent, and those that count as
-/// lost.
+/// Sends a block to each client that joins, until `is_over`. Returns the number of datagrams sent, and of
+/// those that count as lost.
 fn serve(mut server: Runner<ServerMachine>, is_over: &AtomicBool) -> (u64, u64) {
     let block = Block::new(1, vec![7; BLOCK_BYTES]);
     let mut counted = (0, 0);

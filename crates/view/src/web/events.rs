@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::Body;
 use super::site::{plain, with_body};
 
-/// Viewers at a time: a page each. More are told to wait.
+/// The maximum number of viewers at a time: each has a page open. Further ones are refused.
 pub(crate) const MAX_VIEWERS: usize = 32;
 
 /// The one writer.
@@ -26,7 +26,7 @@ pub(crate) struct Events {
     newest: watch::Sender<Bytes>,
 }
 
-/// Lets viewers in.
+/// Accepts viewers.
 #[derive(Clone, Debug)]
 pub(crate) struct Viewers {
     newest: watch::Sender<Bytes>,
@@ -41,7 +41,7 @@ impl Events {
         Viewers { newest: self.newest.clone() }
     }
 
-    /// Whether anybody looks.
+    /// Whether there is a viewer.
     pub(crate) fn has_viewers(&self) -> bool {
         self.newest.receiver_count() > 0
     }

@@ -1,8 +1,8 @@
 //! The web server for people: pages that are in the program, and events as they happen.
 //!
 //! It answers GET and HEAD, and nothing else. A request that names another host than the one it came to is
-//! refused, so that a page from elsewhere, whose name somebody points at this machine, reads nothing here.
-//! The invariant: whatever viewers do, it holds a bounded number of connections, and one snapshot.
+//! refused: otherwise a foreign page could read the view through a name of its own that points at this
+//! machine. The invariant: whatever viewers do, it holds a bounded number of connections, and one snapshot.
 
 mod events;
 mod site;
@@ -30,11 +30,11 @@ pub(crate) use site::{Guard, full};
 /// What an answer consists of.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Connections at a time, of viewers and of who reads one page: more are closed at once.
+/// The maximum number of connections at a time, of viewers and for single pages: more are closed at once.
 const MAX_CONNECTIONS: usize = 64;
 
-/// How long nothing is accepted after an error: ten tries a second cost nothing, and nobody who looks on
-/// notices them.
+/// The pause before the next accept after an error: ten tries a second cost nothing, and a viewer does not
+/// notice the pause.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A request has to be there after this time.
@@ -83,9 +83,9 @@ pub(crate) async fn accept(
     accept_by(max, || listener.accept()).await
 }
 
-/// The same, by whatever accepts. What fails at once may go on failing: out of descriptors the connection
-/// stays in the system's queue, and whoever asks again at once uses all of a core. So the rest of `max`, or
-/// [`PAUSE`] of it, goes by.
+/// Accepts with `accept`. An error may come again at once: without free descriptors the connection stays in
+/// the system's queue, and a loop that asks again at once uses all of a core. So after an error it waits for
+/// [`PAUSE`], or for `max` if that is shorter.
 async fn accept_by<T, F>(max: Duration, accept: impl FnOnce() -> F) -> Option<T>
 where
     F: Future<Output = io::Result<T>>,

@@ -15,7 +15,7 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 
 use super::{Answers, Body, Door, accept};
 
-/// How often the server looks whether its user wants out.
+/// The interval at which the server checks whether it should end.
 const TURN: Duration = Duration::from_millis(100);
 
 /// Files to serve.
@@ -77,7 +77,7 @@ impl Answers for Files {
     }
 }
 
-/// Who is answered.
+/// Decides which requests are answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
     /// Where the server is.
@@ -91,7 +91,7 @@ impl Guard {
         Self { at, names: names.iter().map(|name| name.to_ascii_lowercase()).collect() }
     }
 
-    /// What somebody is told who is not answered.
+    /// The answer to a request that is refused; `None` if the request is allowed.
     pub(crate) fn refusal(&self, method: &Method, headers: &HeaderMap) -> Option<Response<Body>> {
         let host = headers.get(HOST).and_then(|host| host.to_str().ok());
         if !host.is_some_and(|host| self.is_here(host)) {
@@ -140,7 +140,7 @@ pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     full(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
 }
 
-/// An answer that is here already.
+/// An answer that is complete already.
 pub(crate) fn full(status: StatusCode, content_type: &'static str, bytes: Bytes) -> Response<Body> {
     with_body(status, content_type, Full::new(bytes).boxed_unsync())
 }
@@ -170,7 +170,7 @@ pub(crate) fn with_body(
 mod tests {
     use super::*;
 
-    /// A page from elsewhere whose name somebody points here would read who plays.
+    /// A foreign page could read the players through a name of its own that points here.
     #[test]
     fn a_request_for_another_host_is_not_for_us() {
         let guard = |at: &str, names: &[&str]| {

@@ -33,7 +33,7 @@ use relay::Relay;
 
 const PROTOCOL_ID: u64 = 7;
 
-/// Of what a player sends to be measured: the channel, and how much it is.
+/// The messages of a player that are measured: their channel, number and size.
 const UP: u8 = 9;
 const MESSAGES: u32 = 64;
 const MESSAGE_BYTES: usize = 16 << 10;
@@ -87,7 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::bind("127.0.0.1:0", config)?;
     let certificate = || Certificate::self_signed(["localhost", "127.0.0.1"]);
     let mut limits = WebLimits::default();
-    // What it costs if QUIC has its own beneath ours.
+    // To measure the cost of QUIC's own congestion control beneath ours.
     limits.has_quic_congestion_control = asked == Some("cubic");
     let web = WebServer::start_with("127.0.0.1:0", certificate(), &server, limits)?;
     let near = over(profile, seed, server.local_addr())?;
@@ -131,7 +131,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     loop {
         if let Some((id, event)) = server.wait(Duration::from_secs(3600))? {
             match event {
-                // What is said on this channel is counted, and the last one answered.
+                // Messages on this channel are counted, and the last one is answered.
                 ServerEvent::Connection(Event::Message { data, channel: UP })
                     if data.first() == Some(&LAST) =>
                 {
@@ -233,7 +233,7 @@ fn native(
             let message = vec![if left == 1 { LAST } else { 0 }; MESSAGE_BYTES];
             match client.send_message_on(UP, Order::Ordered, message) {
                 Ok(_number) => left -= 1,
-                // It is told when there is room again.
+                // An event says when there is room again.
                 Err(_full) => break,
             }
         }

@@ -10,8 +10,8 @@ use haulier_article::packet::numbered::NumberedPacket;
 use super::{End, acked, read};
 use crate::support::ms;
 
-/// Who is only listened to would else believe that everything it sends is lost. A packet that comes alone
-/// is answered at once: a wait would be part of its round trip.
+/// Without them the other end would believe that everything it sends is lost. A packet that comes alone is
+/// answered at once: a wait would be part of its round trip.
 #[test]
 fn an_end_that_sends_nothing_answers_with_ack_packets() {
     let (mut a, mut b) = (End::new(), End::new());

@@ -24,7 +24,7 @@ fn packets_without_an_ack_are_lost_after_a_second() {
     assert_eq!((a.endpoint.stats().packets_lost, a.endpoint.in_flight()), (2, 0));
 }
 
-/// Packets that nobody asks about must not fill the memory.
+/// Events of packets that the application never reads must not fill the memory.
 #[test]
 fn unread_events_are_bounded() {
     let mut a = End::new();
@@ -188,8 +188,8 @@ fn one_lost_packet_of_a_slow_sender_is_no_outage() {
     assert_eq!(a.endpoint.stats().packets_lost, 1);
 }
 
-/// A thousand packets a second: most leave the window before their ack can come. They are lost, each is told
-/// so once, and loss shows it.
+/// A thousand packets a second: most leave the window before their ack can come. They count as lost, each is
+/// reported as lost once, and the measured loss includes them.
 #[test]
 fn packets_that_leave_the_window_are_lost_and_counted() {
     let mut a = End::new();
@@ -235,7 +235,7 @@ impl CongestionController for Counting {
     }
 }
 
-/// What a controller is told adds up: packets and bytes sent are those acked and lost.
+/// The numbers reported to a controller add up: packets and bytes sent are those acked and lost.
 #[test]
 fn a_controller_sees_every_packet() {
     let (config, controller) = (EndpointConfig::default(), Counting::default());
@@ -263,7 +263,7 @@ fn a_controller_sees_every_packet() {
     assert_eq!(a.send_interval(), Duration::from_millis(7));
 }
 
-/// Who only receives measures that too, and when all is over the rates are 0.
+/// An end that only receives measures the received rate too, and some time after the last packet it is 0.
 #[test]
 fn a_listener_measures_what_it_receives_and_silence_is_no_rate() {
     let (mut a, mut b) = (End::new(), End::new());

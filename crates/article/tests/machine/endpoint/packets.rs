@@ -85,7 +85,7 @@ fn a_packet_that_is_too_large_takes_no_number() {
     assert!(a.transmit(ms(0)).is_empty());
 }
 
-/// A driver that does not send what it is given is told so, and nothing grows without bound.
+/// If a driver does not send the packets that are queued, `send` fails, and nothing grows without bound.
 #[test]
 fn the_queue_of_packets_is_bounded() {
     let mut a = End::new();
@@ -154,7 +154,7 @@ fn a_fragmented_packet_that_is_not_accepted_is_not_acknowledged() {
     assert_eq!(a.events(), [lost(0)]);
 }
 
-/// Every fragment of a delivered packet comes again, and the packet does not.
+/// Every fragment of a delivered packet arrives a second time, but the packet is not delivered again.
 #[test]
 fn duplicates_of_a_delivered_packet_are_not_delivered() {
     let (mut a, mut b) = (End::new(), End::new());

@@ -109,7 +109,7 @@ fn a_stray_of_the_old_life_is_not_taken_for_the_new() {
     assert!(heard >= 28, "{heard}");
 }
 
-/// A fragment that anybody may have numbered does not refute that the peer has started over.
+/// A fragment with a number that may be forged does not disprove that the peer has started over.
 #[test]
 fn forged_fragments_do_not_keep_a_restarted_peer_out() {
     let mut b = End::new();
@@ -131,7 +131,7 @@ fn forged_fragments_do_not_keep_a_restarted_peer_out() {
     assert_eq!(heard, 1, "it was never heard");
 }
 
-/// The same when the new life sends only fragments: reassembly must start over with it.
+/// A restarted peer sends only fragments: reassembly must start over with it.
 #[test]
 fn a_restarted_peer_of_fragments_alone_is_heard() {
     let mut b = End::new();
@@ -160,8 +160,8 @@ fn late_copies_after_a_pause_are_no_restart() {
     assert_eq!(b.endpoint.stats().restarts, 0);
 }
 
-/// Acks that were put aside for ack packets and not sent yet: after a restart they would name packets of
-/// the new life that nobody has.
+/// Acks that were put aside for ack packets and not sent yet: after a restart of the peer they would name
+/// packets of its new life that this end has not received.
 #[test]
 fn acks_that_wait_do_not_outlive_the_life_they_are_of() {
     let (mut old, mut b) = (End::new(), End::new());

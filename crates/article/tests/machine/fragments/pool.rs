@@ -1,4 +1,4 @@
-//! The memory of fragments: what is taken, who makes room, what is given up and when.
+//! The memory of fragments: which are accepted, which peer makes room, which packets are given up and when.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ fn the_oldest_packet_makes_room() {
     assert_eq!(whole, data(19, 8 * 1024));
 }
 
-/// The cap of all peers: who holds more than an equal share makes room out of its own.
+/// The limit for all peers: a peer that holds more than an equal share makes room out of its own.
 #[test]
 fn a_flood_of_one_peer_costs_the_others_nothing() {
     let config = FragmentPoolConfig::default()
@@ -230,8 +230,8 @@ fn a_packet_that_takes_too_long_is_given_up() {
     assert_eq!((bench.pool.stats().timed_out, bench.pool.poll_timeout()), (2, None));
 }
 
-/// What is left of a packet that was given up is refused for as long as it keeps arriving. A fragment under
-/// its number that comes much later is of another packet, after a restart of the peer.
+/// The remaining fragments of a packet that was given up are refused for as long as they keep arriving. A
+/// fragment with its number that comes much later belongs to another packet, after a restart of the peer.
 #[test]
 fn the_number_of_a_packet_that_was_given_up_is_free_after_a_second() {
     let mut bench = Bench::new();

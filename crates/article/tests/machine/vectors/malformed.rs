@@ -93,7 +93,7 @@ fn run_receiver_script(script: &Value) {
     for step in script["steps"].as_array().unwrap() {
         if step["read_chunk"] == true {
             receiver.pop().unwrap_or_else(|| panic!("{name}: nothing to read"));
-            // The completing ack has gone out by then, so that what is due at the end was asked for.
+            // The completing ack has been sent by then: an ack that is due at the end was caused later.
             let _ = receiver.poll_ack(Instant::ZERO);
             continue;
         }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::wires::{Keys, Said};
 
-/// Connections that are told apart: those of an attack are more, and are counted as this many.
+/// The maximum number of connections that are counted: an attack may have more, and is counted as this many.
 const MAX_CONNECTIONS: usize = 1 << 16;
 
 /// The counts of a capture.

@@ -201,7 +201,7 @@ impl Said {
         }
     }
 
-    /// Who sent it, if it says so.
+    /// Whether the client or the server sent it; `None` on a wire that does not say so.
     pub(super) fn direction(&self) -> Option<&'static str> {
         let Self::Haulier1 { fields, .. } = self else { return None };
         Some(match fields.packet() {

@@ -1,4 +1,4 @@
-//! `inspect --pcap`: captures of simulated and real joins, opened from end to end, and files that are none.
+//! `inspect --pcap`: captures of simulated and real joins, opened from end to end, and files of other kinds.
 //! The parts are tested in `haulier-capture`; Wireshark beside it by `cargo xtask ci --only wireshark`.
 
 use std::net::{SocketAddr, UdpSocket};
@@ -41,7 +41,7 @@ fn capture(payloads: &[&[u8]]) -> Vec<u8> {
     file
 }
 
-/// Each datagram of both wires is told, with the frames of mode `open`, and counted.
+/// Each datagram of both wires is printed, with the frames of mode `open`, and counted.
 #[test]
 fn a_join_of_each_wire_is_read() {
     let dir = Dir::new();
@@ -110,7 +110,7 @@ fn what_is_of_neither_wire_is_counted_and_shown_on_request() {
     let (said, _) = inspect(&file, &["--all"]);
     assert_eq!(said.len(), 6);
     assert!(said.iter().all(|said| said["datagram"]["wire"].is_null()));
-    // Who asks for a port says whose it is.
+    // A user that gives a port thereby says that its datagrams are of this protocol.
     let (said, done) = inspect(&file, &["--port", "10004,10005"]);
     let kinds: Vec<_> = said.iter().map(|said| &said["datagram"]["packet"]).collect();
     assert_eq!(kinds, ["data", "reset"]);
@@ -281,14 +281,14 @@ fn a_simulated_join_is_opened() {
 /// Whether a datagram goes to the client, and its bytes.
 type Tapped = (bool, Vec<u8>);
 
-/// Notes what passes between a client and a server on loopback, as who sits between them does.
+/// Records the datagrams between a client and a server on loopback, as a machine between them could.
 struct Tap {
     front: Arc<UdpSocket>,
     seen: Arc<Mutex<Vec<Tapped>>>,
 }
 
 impl Tap {
-    /// One at an address of its own: the server is told that this is its own, before it is there.
+    /// A tap at an address of its own: the server, which starts later, is given it as its own address.
     fn new() -> Self {
         let front = UdpSocket::bind("127.0.0.1:0").unwrap();
         Self { front: Arc::new(front), seen: Arc::default() }

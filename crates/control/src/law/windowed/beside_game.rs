@@ -2,8 +2,8 @@
 //! each queue no more is tried.
 //!
 //! Its pace is what passed in the last rounds and a little more, until a queue is seen, or a trial has shown
-//! that what is lost is lost for want of one. From then on it is a share of that. What is lost without a
-//! queue has passed, as far as is known, so that a lossy path is used all the same.
+//! that datagrams are lost because the link has no queue to hold them. From then on it is a share of that.
+//! Datagrams lost without a queue count as passed until more is known, so that a lossy path is still used.
 
 use super::super::pace::Pace;
 use super::objective::{DURING_PLAY, START};
@@ -20,8 +20,8 @@ const MAX_LOST: f64 = 0.3;
 /// A queue at a rate that differs by less than this part from the last one was expected.
 const KNOWN: f64 = 0.2;
 
-/// Of the first datagrams beside a game so many may be lost: few are sent at first, and a trial holds back
-/// for long.
+/// The number of the first datagrams beside a game that may be lost, and the number of datagrams below which
+/// losses show nothing: few are sent at first, and a trial holds back for long.
 const USUAL_LOST: f64 = 2.5;
 const MIN_TOLD: f64 = 64.0;
 
@@ -32,7 +32,7 @@ const MAX_DATAGRAMS: f64 = 1.5;
 /// What is known of a link that is not used in full.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Yielding {
-    /// Until then a share of what passes is used: from the next round on for so long, if infinite.
+    /// Until then a share of what passes is used. If infinite: for the time `rest` from the next round on.
     pub(super) rests_until: Span,
     rest: Span,
     /// What passed when a queue was seen last, and before a trial.
@@ -145,7 +145,7 @@ impl Windowed {
     }
 
     /// The share of what was sent that is lost behind the bottleneck, as far as is known: beside a game most
-    /// of what is lost until a trial shows otherwise.
+    /// losses count as such until a trial shows otherwise.
     pub(super) fn lost_behind(&self) -> f64 {
         if self.gives_way() { MAX_LOST } else { self.window.usual() }
     }

@@ -1,9 +1,9 @@
 //! The queueing delays that a transfer has seen: in this round, and in the last ones.
 //!
-//! A round is judged by its least delay, for every datagram met at least the queue that stood all through it.
-//! Two things are no queue and look like one: a rate that falls for a moment, which is why what stood for
-//! [`STANDING`] counts as well; and jitter that keeps datagrams in order, which holds up all that follow one
-//! that is held up. Those then arrive together, in bunches, as they leave no queue.
+//! A round is judged by its least delay, because every datagram met at least the queue that stood all through
+//! the round. Two things are no queue and look like one: a rate that falls for a moment, which is why what
+//! stood for [`STANDING`] counts as well; and jitter that keeps datagrams in order, which holds up all that
+//! follow one that is held up. Those then arrive together, in bunches, as they leave no queue.
 
 use super::objective::Objective;
 use super::window::Seen;

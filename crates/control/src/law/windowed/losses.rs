@@ -1,24 +1,24 @@
 //! Losses: which of them are the path's own, and which are those of a full queue.
 //!
-//! What is lost beyond the usual by more than chance is an excess, and the window is cut. If as much is lost
-//! with the smaller window, the losses are the path's, and usual from then on; if it is not, the queue was
-//! full. Losses that come in runs are fewer events than datagrams: all that chance explains grows with the
-//! mean length of a run.
+//! Losses beyond the usual by more than chance are an excess, and the window is cut. If as much is lost with
+//! the smaller window, the losses are the path's, and usual from then on; if it is not, the queue was full.
+//! Losses that come in runs are fewer events than datagrams: all that chance explains grows with the mean
+//! length of a run.
 
 use libm::sqrt;
 
 use super::window::Seen;
 
-/// Beyond the usual this part may be lost: BBR version 2 has the same. And so many standard deviations.
+/// This share may be lost beyond the usual one, as in BBR version 2; and this number of standard deviations.
 pub(super) const MAX_EXCESS: f64 = 0.02;
 const SIGMAS: f64 = 3.0;
 
-/// How many datagrams what is usual is worth at first, and after how many the newest count less.
+/// The weight of the usual share at first, in datagrams, and the number after which recent ones count half.
 const PRIOR: f64 = 50.0;
 const RECENT: f64 = 256.0;
 
-/// A trial is over when less than this part of the excess goes on, or when so many runs of losses should
-/// have been seen, or so many datagrams for each datagram of a run.
+/// A trial is over when less than this part of the excess goes on, or when this number of runs of losses
+/// should have been seen, or this number of datagrams for each datagram of a run.
 const ENDED: f64 = 0.4;
 const TRIAL_LOST: f64 = 6.0;
 const MAX_TRIAL: f64 = 200.0;
@@ -48,7 +48,7 @@ impl Losses {
         self.recent.1
     }
 
-    /// What is lost since [`begin`](Self::begin), or lately.
+    /// Datagrams lost since [`begin`](Self::begin), or lately.
     pub(super) const fn recent_lost(&self) -> f64 {
         self.recent.0
     }
@@ -63,18 +63,18 @@ impl Losses {
         (self.runs.0 / self.runs.1).max(1.0)
     }
 
-    /// The standard deviation of what is lost of so many.
+    /// The standard deviation of the losses of `all` datagrams.
     fn chance(&self, all: f64) -> f64 {
         let usual = self.usual();
         sqrt(self.run() * usual * (1.0 - usual) * all)
     }
 
-    /// One was not lost, but late.
+    /// A datagram that counted as lost was only late.
     pub(super) const fn on_spurious(&mut self) {
         self.recent.0 = (self.recent.0 - 1.0).max(0.0);
     }
 
-    /// What is lost beyond the usual with this round, if that is no chance.
+    /// The excess over the usual losses including this round, if it is not chance.
     pub(super) fn excess(&mut self, seen: &Seen, is_trial: bool) -> Option<f64> {
         self.runs = (self.runs.0 + seen.lost as f64, self.runs.1 + seen.runs as f64);
         self.recent =
@@ -97,7 +97,7 @@ impl Losses {
         seen.lost as f64 > self.usual() * all + SIGMAS * self.chance(all)
     }
 
-    /// Whether an excess goes on at a smaller window, once that is told.
+    /// Whether an excess goes on at a smaller window; `None` while that is not known.
     pub(super) fn goes_on(&self, excess: f64) -> Option<bool> {
         let ((lost, all), run) = (self.recent, self.run());
         let (expected, more) = (excess * all, lost - self.usual() * all);

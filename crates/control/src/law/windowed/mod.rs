@@ -1,9 +1,9 @@
-//! The law of long transfers: one [`window`] bounds what is in flight, and the rate is what empties it in a
-//! round trip.
+//! The law of long transfers: one [`window`] bounds the datagrams in flight, and the rate is the one that
+//! sends a window in a round trip.
 //!
-//! What it is after is an [`objective`]: [`beside_game`] it takes what is idle. It has no mode for links
-//! that vary, and no bound for what is lost of its own: all of that is in the window. Its pace is bounded by
-//! what has [`passed`], so that a short queue is not overrun. [`others`] is what it takes beside TCP. A
+//! Its aim is an [`objective`]: [`beside_game`] it takes what is idle. It has no mode for links that vary,
+//! and no bound of its own for losses: all of that is in the window. Its pace is bounded by what has
+//! [`passed`], so that a short queue is not overrun. [`others`] is what it takes beside TCP. A
 //! classic mark of ECN makes it smaller by [`DECREASE`]. docs/SENDER.md, 5, says why.
 
 mod beside_game;
@@ -45,8 +45,8 @@ const MIN_FIRST: f64 = 4.0;
 /// An ack is sent after 16 datagrams, and is heard before these have been sent.
 const ACKED: f64 = 32.0;
 
-/// How much more than the link's rate a late timer makes up for at most. It bounds the work of a call: what
-/// is heard at once is no limit.
+/// The maximum of what is made up for after a late timer, relative to the link's rate. It bounds the work of
+/// a call, which the acks that arrive together do not.
 const MAX_BURST: f64 = 4.0;
 
 /// The weight of an arrival in the mean time from sending to hearing, less the queueing delay. The window is
@@ -152,7 +152,7 @@ impl Windowed {
         self.window.begin_round(self.in_flight);
     }
 
-    /// Whether it gives way to a game.
+    /// Whether it yields to a game.
     pub(super) const fn gives_way(&self) -> bool {
         self.objective.share < 1.0
     }
@@ -174,7 +174,7 @@ impl Windowed {
         }
     }
 
-    /// As much as before is so many times as many datagrams.
+    /// Datagrams have another size: the same bytes are `times` as many datagrams.
     pub(super) fn set_packet(&mut self, times: f64) {
         self.window.scale(times);
         self.passed.scale(times);
@@ -402,7 +402,7 @@ mod tests {
         (Windowed::new(Pace::new(rate), rate, trip, (60, 60), PACKET), Sample::ZERO)
     }
 
-    /// The same after drains that have left a queue.
+    /// A window of 40 datagrams after this number of drains that have left a queue.
     fn begun_after(drains: u8) -> (Windowed, Sample) {
         let mut it = begun();
         for _ in 0..drains {

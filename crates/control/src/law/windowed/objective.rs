@@ -1,24 +1,24 @@
-//! What a transfer is after. All that a window does otherwise beside a game is in these numbers.
+//! The aim of a transfer. These numbers are all that makes a window behave differently beside a game.
 
 use crate::units::{Rate, Span};
 
-/// What is used of a link, and what is left of it.
+/// How much of a link a transfer uses, and how much of it stays free.
 #[derive(Debug)]
 pub(in super::super) struct Objective {
-    /// The part of what passes that is used after a queue was seen, and for how long at first and at most:
-    /// then more is tried.
+    /// The part of the passing rate that is used after a queue was seen, and the minimum and the maximum time
+    /// for which it is used: then more is tried.
     pub(super) share: f64,
     pub(super) rests: (Span, Span),
-    /// It rests for so many rounds at least.
+    /// The first rest lasts for this number of rounds, within the times of `rests`.
     pub(super) rested: f64,
-    /// The queue that may stand, in seconds, and that a round of growth may make.
+    /// The queue that may stand, in seconds, and the one that a round of growth may make.
     pub(super) max_queue: f64,
     pub(super) max_grown: Span,
-    /// The least time that a round takes, and of how many datagrams it is. The delays of the first half of
-    /// that time are those of the round before.
+    /// The minimum time of a round, and its minimum number of datagrams. The delays of the first half of that
+    /// time belong to the round before.
     pub(super) min_round: Span,
     pub(super) min_fates: u64,
-    /// Rounds within this time are judged by their delays together, and more until there are so many.
+    /// Rounds within this time are judged together, and older ones too until they have `min_delays` delays.
     pub(super) lately: Span,
     pub(super) min_delays: u32,
 }

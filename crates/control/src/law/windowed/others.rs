@@ -1,11 +1,11 @@
 //! Others on the link that fill its queue: how they are found out, and the window beside them.
 //!
 //! All flows of this law drain the queue in step ([`Drains`]): each sends less until its own part of the
-//! queue is gone. A queue that is there afterwards is of others. If that is so several times, and this flow
-//! has given way, it competes as they do, by CUBIC (RFC 9438), until a drain empties the queue.
+//! queue is gone. A queue that stays afterwards is made by others. If that is so several times, and this flow
+//! has yielded, it competes as they do, by CUBIC (RFC 9438), until a drain empties the queue.
 //!
-//! Unless it is no queue: what a flow takes out of a queue makes it shorter, whoever has filled it, and a
-//! path that has become longer stays as long as it is ([`Left`]).
+//! Unless it is no queue: a flow that sends less makes any queue shorter, but not a path that has become
+//! longer ([`Left`]).
 
 use super::super::cubic::{self, CUT};
 use super::super::drains::Drains;
@@ -17,7 +17,7 @@ use crate::tuning::delay::{
 use crate::units::Span;
 
 /// How much more than the queue is drained, in seconds; twice and four times as much after drains that have
-/// not emptied it. And the least part of the window meanwhile.
+/// not emptied it. And the least part of the window during a drain.
 const MARGIN: f64 = 0.001;
 const MIN_PART: f64 = 0.4;
 
@@ -38,9 +38,9 @@ const MAX_STEP: f64 = 1.5;
 /// is at the target now and then.
 const FORGOTTEN: f64 = 3.0;
 
-/// The delays that so many drains in succession have left are those of a path that has become longer if they
-/// are the same, up to the first of these in seconds, or this part of the least; and if those of a queue
-/// would differ by [`TOLD`] times as much, because this flow had so much less in flight in one of them.
+/// A path has become longer if this number of drains in succession have left the same delay. Delays are the
+/// same if they differ by at most the first of these in seconds, or this part of the least; and a queue's
+/// would differ by [`TOLD`] times as much, because this flow had fewer datagrams in flight in one of them.
 const SAME_LEFT: usize = 3;
 const SAME: (f64, f64) = (0.001, 1.0 / 20.0);
 const TOLD: f64 = 3.0;
@@ -88,7 +88,7 @@ pub(super) struct Others {
     /// Rounds with a long queue, and when a drain may look at the next.
     hot: u32,
     test_at: Span,
-    /// The window before this flow gave way.
+    /// The window before this flow yielded.
     before: f64,
     /// The queueing delay of the last round, and the minimum of this one, in seconds.
     delay: f64,
@@ -117,14 +117,14 @@ impl Others {
         }
     }
 
-    /// Datagrams have another size: as much is so many times as many.
+    /// Datagrams have another size: the same bytes are `times` as many datagrams.
     pub(super) fn scale(&mut self, times: f64) {
         self.before *= times;
         self.left.iter_mut().for_each(|left| left.used *= times);
         self.cubic = self.cubic.map(|cubic| Cubic { full: times * cubic.full, ..cubic });
     }
 
-    /// Gives way to others, whoever they are.
+    /// Makes this flow yield to others of every kind.
     pub(super) const fn yielding(mut self) -> Self {
         self.competes = false;
         self
@@ -135,8 +135,8 @@ impl Others {
         self.drain.map_or(1.0, |drain| drain.part)
     }
 
-    /// A datagram sent at `sent` met this queueing delay; `fell` is by how much it is below the minimum
-    /// before. Returns whether it is time to drain.
+    /// A datagram sent at `sent` met this queueing delay, which is below the previous minimum by `fell`.
+    /// Returns whether it is time to drain.
     pub(super) fn on_delay(&mut self, now: Span, sent: Span, delay: Span, fell: Span) -> bool {
         if delay <= MIN_EMPTY {
             self.drains.on_empty(sent, fell);
@@ -198,7 +198,7 @@ impl Others {
         Some(Found::Others(full))
     }
 
-    /// Nothing of the queue is of others.
+    /// No part of the queue is made by others.
     const fn on_emptied(&mut self) {
         (self.failed, self.blamed, self.cubic) = (0, 0, None);
         self.left = [Left::NOTHING; SAME_LEFT];
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(drained(0.9), Some(Found::Others(300.0)));
     }
 
-    /// A flow that gives way has 46, 20 and 12 datagrams on a link that passes one in a millisecond. A queue
+    /// A flow that yields has 46, 20 and 12 datagrams on a link that passes one in a millisecond. A queue
     /// of others would become shorter by 19 and 23 ms, if they fill nothing of it; a longer path does not.
     #[test]
     fn a_delay_that_no_window_changes_is_the_paths() {

@@ -1,9 +1,9 @@
-//! The rate at which the path passed what was sent, in the last rounds: the greatest of them is what a pace
-//! may exceed by a little only. A window alone goes out in bursts that a short queue does not hold.
+//! The rates at which the path passed datagrams in the last rounds: a pace may exceed the greatest of them
+//! only by a little. A window alone goes out in bursts that a short queue does not hold.
 //!
 //! It is counted in the bytes that samples name, not in the fates of datagrams: an ack names sixteen and
-//! more, and a round ends in its midst. A round in which less was sent than might have been says how much
-//! passes at least, and no more.
+//! more, and a round ends in its midst. A round in which less was sent than was allowed shows only a minimum
+//! of the rate.
 
 use super::SECOND;
 use crate::belief::samples::Sample;
@@ -13,8 +13,9 @@ use crate::units::{Bytes, Rate, Span};
 const ROUNDS: usize = 8;
 
 /// The path's rate varies if one of these rounds passed less than this part of what another did, although a
-/// queue stood and the window was no smaller, up to a tenth: a flow that others leave less has made its own
-/// smaller. With any window four flows on a recorded link have a Jain's index of 0.82 instead of 0.99.
+/// queue stood and the window was no smaller, up to a tenth: a flow to which others leave less has made its
+/// own window smaller. With any window four flows on a recorded link have a Jain's index of 0.82 instead of
+/// 0.99.
 const VARIES: f64 = 0.7;
 const NO_SMALLER: f64 = 0.9;
 
@@ -46,7 +47,7 @@ impl Round {
 #[derive(Clone, Debug)]
 pub(super) struct Passed {
     rounds: [Round; ROUNDS],
-    /// The rate in the last round, whatever it says, and what part of that arrived.
+    /// The rate in the last round, in any case, and the part of it that arrived.
     last: f64,
     kept: f64,
     /// The newest arrival, and the newest of the rounds before.
@@ -104,7 +105,7 @@ impl Passed {
         self.last
     }
 
-    /// What part of that arrived.
+    /// The part of the last round's rate that arrived.
     pub(super) const fn kept(&self) -> f64 {
         self.kept
     }
@@ -119,7 +120,7 @@ impl Passed {
         self.rounds[0].rate = self.rounds[0].rate.max(rate);
     }
 
-    /// Datagrams have another size: as much is so many times as many.
+    /// Datagrams have another size: the same bytes are `times` as many datagrams.
     pub(super) fn scale(&mut self, times: f64) {
         for round in &mut self.rounds {
             (round.rate, round.window) = (times * round.rate, times * round.window);

@@ -2,8 +2,8 @@
 //!
 //! A window has [`MIN_WINDOW`](super::window::MIN_WINDOW) datagrams in flight at least, and fifty flows on a
 //! small link have room for one each: there the pace alone decides. Each arrival adds a part of a datagram to
-//! those of a round trip, and more the longer nothing is lost; each loss beyond the usual takes a part of
-//! them.
+//! the number per round trip, and more the longer nothing is lost; each loss beyond the usual takes away a
+//! part of this number.
 
 /// What an arrival adds, of a datagram, and at most where nothing is lost: it doubles after [`CALM`] of them.
 const ADDED: f64 = 0.1;
@@ -16,7 +16,7 @@ const CUT: f64 = 0.3;
 /// The weight of a fate in the share that is lost.
 const WEIGHT: f64 = 1.0 / 16.0;
 
-/// How fast it grows, and what is lost.
+/// Its growth, and the share that is lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sparse {
     added: f64,

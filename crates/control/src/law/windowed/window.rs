@@ -1,10 +1,10 @@
 //! The window: how many datagrams may be in flight.
 //!
 //! In each round it follows the queueing delay toward a [`target`]. When more is lost than usual, it becomes
-//! what got through, and a trial shows whose the losses are ([`trials`], [`Losses`]). Without a queue it
-//! grows by a part of what was acknowledged, which doubles from round to round, but carefully near the window
-//! that overflowed. Where the path's rate varies, neither a queue nor the growth makes it less than what
-//! passed in a round trip when most did.
+//! the number that got through, and a trial shows whether the losses are the path's own ([`trials`],
+//! [`Losses`]). Without a queue it grows by a part of the acknowledged datagrams. This part doubles from
+//! round to round, but is small near the window that overflowed. Where the path's rate varies, neither a
+//! queue nor the growth makes it less than the maximum that passed in a round trip.
 //!
 //! A round ends when as many datagrams have a fate as were in flight at its beginning. The invariant: the
 //! window is never below [`MIN_SPARSE`], nor above [`MAX_WINDOW`].
@@ -24,9 +24,10 @@ use trials::{Cut, Overflow, TRIAL_PART, Trial};
 use super::losses::Losses;
 use super::sparse::Sparse;
 
-/// The queue at which a flow neither grows nor yields, in seconds: this and the larger of two. The first is
-/// that of a flow that sends a datagram a millisecond, and as its root of what one takes (Swift's scaling by
-/// flows): slower flows want more, so that shares become equal. The second keeps slow links busy.
+/// The queue at which a flow neither grows nor yields, in seconds: [`MIN_TARGET`] and the larger of two
+/// times. [`TARGET`] is for a flow that sends a datagram a millisecond, and grows with the root of the time
+/// between datagrams (Swift's scaling by flows): slower flows want more, so that shares become equal. The
+/// time of [`TARGET_DATAGRAMS`] keeps slow links busy.
 const MIN_TARGET: f64 = 0.001;
 const TARGET: f64 = 0.006;
 const TARGET_DATAGRAMS: f64 = 4.0;
@@ -34,24 +35,25 @@ const TARGET_DATAGRAMS: f64 = 4.0;
 /// Below this part of the target there is no queue.
 const NO_QUEUE: f64 = 0.5;
 
-/// And before one was seen it is an eighth of the round trip within these bounds, in seconds: HyStart++ (RFC
-/// 9406).
+/// Before a queue was seen this limit is an eighth of the round trip within these bounds, in seconds:
+/// HyStart++ (RFC 9406).
 const FIRST_QUEUE: (f64, f64) = (0.004, 0.016);
 
-/// How far the window goes in a round toward the target; beyond twice of it all the way. It grows toward it
-/// by [`ADDED`] datagrams at most, and shrinks by as many at least for each target that the queue is too
-/// long: that is the same for all flows, and shares become equal (AIMD).
+/// The part of the way to the target that the window goes in a round; all of it from a queue of more than
+/// twice the target. It grows by [`ADDED`] datagrams at most, and shrinks by at least as many for each target
+/// by which the queue is too long: these numbers are the same for all flows, so that shares become equal
+/// (AIMD).
 const GAIN: f64 = 0.5;
 const ADDED: f64 = 4.0;
 
-/// The part of what was acknowledged by which it grows without a queue: at first, and at most, before a
-/// queue was seen and after.
+/// The part of the acknowledged datagrams by which the window grows without a queue: at first; and at most,
+/// before a queue was seen and after.
 const MIN_GROWTH: f64 = 1.0 / 16.0;
 const FIRST_GROWTH: f64 = 1.0;
 const MAX_GROWTH: f64 = 1.0 / 2.0;
 
-/// Where the pace holds it back, the pace exceeds the rate that passed by this part at most: BBR's gain when
-/// it probes.
+/// Where the pace holds the window back, the pace exceeds the rate that passed by this part at most: BBR's
+/// gain when it probes.
 const MAX_PACE: f64 = 1.0 / 4.0;
 
 /// It grows at [`MIN_GROWTH`] from this part of a window that overflowed.
@@ -65,7 +67,8 @@ const REGROWTH: f64 = 0.5;
 const MIN_QUEUE: f64 = 0.000_5;
 const MIN_QUEUE_DATAGRAMS: f64 = 2.0;
 
-/// By how much delays differ in rounds without a queue is jitter, up to this. Half of it is no queue.
+/// The difference of delays in rounds without a queue is jitter, up to this maximum. Half of the jitter is no
+/// queue.
 const ROUNDS: usize = 8;
 const MAX_JITTER: f64 = 0.1;
 
@@ -75,15 +78,16 @@ const MAX_JITTER: f64 = 0.1;
 const OVER: f64 = 1.25;
 const MAX_USUAL: f64 = 0.3;
 
-/// And at most this share is taken for lost behind the bottleneck, when what passes it is counted.
+/// At most this share counts as lost behind the bottleneck, when the datagrams that pass it are counted.
 const MAX_BEHIND: f64 = 0.5;
 
-/// The least window: what is lost of three datagrams may be all of them. And the most, which is no limit.
+/// The minimum window: of three datagrams all may be lost. And the maximum, which limits nothing in practice.
 pub(super) const MIN_WINDOW: f64 = 4.0;
 const MAX_WINDOW: f64 = 1e6;
 
-/// The least, as a pace where there are fewer. Where a round trip takes less than this in seconds a queue of
-/// some packets is as long as it is, and drops what comes one by one: two flows had 9 and 0.3 of 10 Mbit/s.
+/// The minimum where the pace decides, below [`MIN_WINDOW`]. Where a round trip takes less than this in
+/// seconds a queue of some packets is as long as it is, and drops what comes one by one: two flows had 9 and
+/// 0.3 of 10 Mbit/s.
 const MIN_SPARSE: f64 = 1.0;
 const MIN_SPARSE_TRIP: f64 = 0.005;
 
@@ -92,7 +96,7 @@ pub(super) fn target(each: f64) -> f64 {
     MIN_TARGET + (TARGET * sqrt(1_000.0 * each)).max(TARGET_DATAGRAMS * each)
 }
 
-/// What became of the datagrams of a round, and what they saw.
+/// The fates of the datagrams of a round, and the delays that they met.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) acked: u64,
@@ -110,7 +114,7 @@ pub(super) struct Seen {
     pub(super) is_bunched: bool,
     /// A queue may be others'.
     pub(super) is_shared: bool,
-    /// Datagrams that passed in a round trip when most did, if the path's rate varies; or nothing.
+    /// The maximum of datagrams that passed in a round trip, if the path's rate varies; otherwise 0.
     pub(super) peak: f64,
 }
 
@@ -149,9 +153,9 @@ pub(super) struct Window {
     most: u64,
     /// A datagram had to wait for it.
     was_short: bool,
-    /// What has its fate in this round was sent before the window was cut.
+    /// The datagrams whose fates end in this round were sent before the window was cut.
     is_stale: bool,
-    /// What an objective bounds: the growth, and of how many datagrams at least losses are judged.
+    /// The bounds of an objective: the growth, and the minimum number of datagrams before losses are judged.
     max_growth: Option<f64>,
     min_told: f64,
     /// There was a queue that was this flow's doing.
@@ -166,8 +170,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Begins with so many datagrams for a path that is known, of which some are in flight: what is lost of
-    /// those says nothing of it.
+    /// Begins with `size` datagrams for a path that is known, with `in_flight` of them in flight: losses
+    /// among those show nothing of the window.
     pub(super) const fn new(size: f64, in_flight: u64, losses: Losses) -> Self {
         Self {
             size: size.clamp(MIN_SPARSE, MAX_WINDOW),
@@ -194,7 +198,7 @@ impl Window {
         }
     }
 
-    /// So many of the first datagrams may be lost, and of less than `told` losses say nothing.
+    /// `lost` of the first datagrams may be lost, and losses of fewer than `told` datagrams show nothing.
     pub(super) const fn bear(&mut self, lost: f64, told: f64) {
         (self.losses, self.min_told) = (Losses::new(lost, 0.0), told);
     }
@@ -249,7 +253,7 @@ impl Window {
         }
     }
 
-    /// Datagrams have another size: as much is so many times as many.
+    /// Datagrams have another size: the same bytes are `times` as many datagrams.
     pub(super) fn scale(&mut self, times: f64) {
         self.set_size(times * self.size);
         self.full *= times;
@@ -269,7 +273,7 @@ impl Window {
         self.has_met_queue
     }
 
-    /// Whether a smaller window shows whose losses are.
+    /// Whether a smaller window is tried, to show whose the losses are.
     pub(super) const fn is_tried(&self) -> bool {
         self.trial.is_some()
     }

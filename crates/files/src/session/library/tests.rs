@@ -61,8 +61,8 @@ fn a_file_that_is_written_all_the_time_is_hashed_once_for_each_change_that_is_fo
     assert_eq!(content(&library), known_content(&tree));
 }
 
-/// The tree of a large file is written to the disk before its root is offered. Who found meanwhile that the
-/// file has changed had it offered without one, and the root of before came back.
+/// The tree of a large file is written to the disk before its root is offered. A client that meanwhile found
+/// that the file has changed had it offered without a root, and then the old root came back.
 #[test]
 fn a_root_is_not_offered_when_the_file_changed_while_its_tree_was_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -85,8 +85,8 @@ fn a_root_is_not_offered_when_the_file_changed_while_its_tree_was_written() {
     assert_eq!(content(&library), known_content(&tree));
 }
 
-/// A client that has a file from before a change reads nothing of it: it was told that all is here, for as
-/// long as nobody read it.
+/// A client that has the old version of a changed file does not read it again: the server offered the old
+/// version until some other client read the file.
 #[test]
 fn a_client_is_offered_a_file_that_changed_though_nobody_has_read_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! What the taker asks for, done: on the connection, by the writers, or as a job of the pool.
 //!
-//! The invariant: each write that the taker asked for is answered once, also those of a file that is let go.
+//! The invariant: each write that the taker asked for is answered once, also those of an abandoned file.
 
 use std::collections::{HashSet, VecDeque};
 use std::path::Path;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{VantagePoint, millis};
 
-/// The data of a packet that was sent or received. `is_clients` says who sent it.
+/// The data of a packet that was sent or received. `is_clients` says whether the client sent it.
 pub(super) fn packet(datagram: &TraceDatagram, is_clients: bool) -> Value {
     let by = if is_clients { VantagePoint::Client } else { VantagePoint::Server };
     let frames: Vec<_> = datagram.frames.iter().map(|it| frame(it, by)).collect();

@@ -32,7 +32,7 @@ const RECORD_SEPARATOR: u8 = 0x1e;
 pub enum VantagePoint {
     /// A client: the file has one connection.
     Client,
-    /// A server: the file has all of its connections, told apart by the `group_id` of each event.
+    /// A server: the file has all of its connections, which the `group_id` of each event distinguishes.
     Server,
 }
 
@@ -63,7 +63,7 @@ pub struct Qlog<W: Write> {
 }
 
 impl Qlog<File> {
-    /// One that writes a new file; what is there is replaced.
+    /// A sink that writes a new file; an existing file is replaced.
     ///
     /// # Errors
     /// Those of the system.
@@ -99,8 +99,8 @@ impl<W: Write> Qlog<W> {
         Ok(qlog)
     }
 
-    /// Writes an event `of` a connection of a server, or of a client. Some events are several records, and a
-    /// secret is none.
+    /// Writes an event `of` a connection of a server, or of a client. Some events become several records, and
+    /// a secret becomes no record.
     ///
     /// # Errors
     /// Those of the writer.

@@ -1,4 +1,4 @@
-//! Which chunk is opened next, and what is done.
+//! Tests of the order in which chunks are opened, and of the chunks that are done.
 
 use super::*;
 use crate::bulk::cut::SliceSize;
@@ -18,7 +18,7 @@ fn open(block: &mut SendBlock) -> Option<u32> {
     Some(index)
 }
 
-/// What is here already is never opened, in whatever order it is told.
+/// A chunk that the receiver has is never opened, in whatever order chunks are reported as done.
 #[test]
 fn chunks_that_are_done_are_passed_over() {
     let mut block = block(9);

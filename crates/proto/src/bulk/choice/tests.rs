@@ -15,7 +15,7 @@ fn empty() -> Chunks {
     Chunks::new(cutting, Credit::new(u64::MAX))
 }
 
-/// Adds a block whose chunks have so many slices; all but the last have 256.
+/// Adds a block of this number of slices; all chunks except the last have 256.
 fn push(chunks: &mut Chunks, number: u32, priority: u8, slices: usize) {
     let data: bytes::Bytes = alloc::vec![7; slices * 1024].into();
     chunks.push(NewBlock { priority, ..NewBlock::of(number, data) });

@@ -35,10 +35,10 @@ const CHUNK: usize = 16 * 1024;
 enum Step {
     /// Time passes, and as many slices go as may.
     Send { micros: u64 },
-    /// All in flight up to so many from the newest are acknowledged, but for one in `lost`; arrived so far
-    /// from each other.
+    /// All datagrams in flight except the newest `back` are acknowledged, without one in `lost`; they arrived
+    /// `apart` microseconds apart.
     Ack { back: u64, lost: u64, apart: u64 },
-    /// A block of so many chunks.
+    /// A block of this number of chunks.
     Block { chunks: usize },
     /// The receiver has the oldest open chunk.
     Done,

@@ -1,5 +1,5 @@
-//! What a sender is told: which blocks there are, what the receiver can take and has, what the path carries,
-//! and what the application has set.
+//! The inputs of a sender: the blocks, the chunks that the receiver can take and has, the datagrams that the
+//! path carries, and the settings of the application.
 
 use core::time::Duration;
 
@@ -13,8 +13,8 @@ use super::Sender;
 use crate::Instant;
 use crate::transit::{ChunkAt, Symbol};
 
-/// How long a receiver says that it lacks slices that it had acknowledged before they are sent again: what it
-/// said before may be on the way for so long (STANDARD-1, 4.2.3).
+/// How long a receiver must report slices as missing that it had acknowledged, before they are sent again: an
+/// older report may be on the way for that time (STANDARD-1, 4.2.3).
 const START_OVER_RTTS: u32 = 3;
 const START_OVER: Duration = Duration::from_millis(100);
 
@@ -75,15 +75,15 @@ impl Sender {
         self.chunks.rescan_margins();
     }
 
-    /// The peer's program reads by so much later than datagrams arrive. No more is sent in that time than can
-    /// wait for it, and its answer may take so much longer.
+    /// The peer's program reads datagrams up to `lateness` after they arrive. No more is sent in that time
+    /// than can wait for the program, and its answer may take that much longer.
     pub(crate) fn set_lateness(&mut self, lateness: Duration) {
         let floor = Rate::from_bps(self.config.min_rate_bps);
         self.pacer.set_reader_lateness(lateness.into(), floor);
         self.silence.set_lateness(lateness);
     }
 
-    /// The peer was asked to wait by so much longer until it acknowledges.
+    /// The peer was asked to delay its acks by `later` more than it does unasked.
     pub(crate) fn set_ack_delay(&mut self, later: Duration) {
         self.silence.set_ack_delay(later);
     }
@@ -128,7 +128,7 @@ impl Sender {
         }
     }
 
-    /// The same of those whose values are in the page of this chunk.
+    /// Chunks whose values are in the page of this chunk may be opened.
     pub(crate) fn set_page_ready(&mut self, at: ChunkAt) {
         if let Some(block) = self.chunks.block_mut(at.block) {
             block.set_page_ready(at.index);
@@ -140,7 +140,7 @@ impl Sender {
         self.chunks.next_unready()
     }
 
-    /// The receiver can take so many chunks and announcements in all.
+    /// The receiver can take `given` chunks and announcements in all.
     pub(crate) fn on_credit(&mut self, now: Instant, given: u64) {
         let was_held_back = self.chunks.is_held_back();
         if self.chunks.credit.raise(given) && was_held_back {

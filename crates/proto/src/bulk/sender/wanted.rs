@@ -14,12 +14,13 @@ impl Sender {
         self.chunks.want()
     }
 
-    /// Whether the program has to be told that chunks are wanted.
+    /// Whether it has to be reported to the program that chunks are wanted.
     pub(crate) fn has_unreported_want(&self) -> bool {
         self.chunks.has_unreported_want()
     }
 
-    /// It is told. It is again once [`want`](Self::want) has returned `None`.
+    /// It is reported that chunks are wanted. The next report follows only after [`want`](Self::want) has
+    /// returned `None`.
     pub(crate) const fn on_want_reported(&mut self) {
         self.chunks.is_want_reported = true;
     }

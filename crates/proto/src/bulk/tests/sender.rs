@@ -194,8 +194,8 @@ fn losses_are_repaired_and_then_sending_stops() {
     assert!(!link.failed());
 }
 
-/// What is lost in the middle of a long transfer goes again as it is, so that neither end computes anything.
-/// At the end repair slices go in advance. Runs of losses are no different.
+/// A slice lost in the middle of a long transfer is sent again as it is, so that neither end computes
+/// anything. At the end repair slices are sent in advance. Runs of losses are no different.
 #[test]
 fn only_the_last_chunks_of_a_long_transfer_are_decoded() {
     let bursts = |number| number % 1_500 < 30;
@@ -223,7 +223,8 @@ fn a_transfer_without_answers_probes_and_fails() {
     assert!(link.failed());
 }
 
-/// Who waits for a turn on the server's uplink makes no progress, and has its time again after that.
+/// A transfer makes no progress while it waits for its turn on the server's uplink: its timeout starts anew
+/// after that.
 #[test]
 fn a_transfer_does_not_fail_while_it_waits_for_the_uplink() {
     let mut link = Link::new(3);
@@ -271,8 +272,8 @@ fn what_was_on_the_old_path_does_not_count_on_the_new_one() {
     assert_eq!(link.done.len(), 8);
 }
 
-/// Many chunks in flight are repaired with the same few slices, and what is sent does not depend on how many
-/// may be open.
+/// Many chunks in flight are repaired with the same few slices, and the slices that are sent do not depend on
+/// how many chunks may be open.
 #[test]
 fn the_order_of_one_block_is_a_sequence() {
     let run = |max_open| {

@@ -1,4 +1,4 @@
-//! What a peer can make this end hold: no more than the limits allow, and no more than it says.
+//! The memory that a peer can make this end hold: it stays within the limits, and this end reports all of it.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn allocated(run: impl FnOnce()) -> i64 {
     allocation_counter::measure(run).bytes_current
 }
 
-/// The most that a channel holds beside its window and an eighth of it, as docs/CHANNELS.md says: 256
+/// The maximum that a channel holds besides its window and an eighth of it, as docs/CHANNELS.md says: 256
 /// messages that are held or unread (16 and 20 KiB), their tables of pages (24 KiB), 257 runs of numbers
 /// (8 KiB).
 const MAX_CHANNEL_BOOKS: usize = 72 << 10;

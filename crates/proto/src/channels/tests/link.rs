@@ -17,7 +17,7 @@ enum Item {
     Limit(SentLimit),
 }
 
-/// A datagram under way: frames as bytes, and what its sender remembers of it.
+/// A datagram in flight: frames as bytes, and the sender's record of it.
 #[derive(Clone, Debug)]
 struct Datagram {
     from: usize,
@@ -32,7 +32,7 @@ enum Fate {
     Lost,
     /// It arrives twice.
     Doubled,
-    /// It arrives, and is called lost all the same.
+    /// It arrives, but its sender takes it for lost.
     Misjudged,
 }
 
@@ -40,7 +40,7 @@ struct End {
     sender: MessageSender,
     receiver: MessageReceiver,
     lanes: Lanes,
-    /// What was sent, and what was read, on each channel.
+    /// The messages that were sent, and those that were read, on each channel.
     sent: BTreeMap<u8, Vec<Sent>>,
     read: BTreeMap<u8, Vec<Bytes>>,
     acked: usize,

@@ -1,4 +1,4 @@
-//! The sender: what is taken, how it is cut, what is sent again.
+//! The sender: which messages it takes, how it cuts them, which parts it sends again.
 
 use alloc::vec;
 

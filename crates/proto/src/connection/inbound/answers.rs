@@ -1,4 +1,4 @@
-//! What the peer is told of what has arrived: acks, and what the receivers of blocks and messages say.
+//! The answers to datagrams of the peer: acks, and the reports of the receivers of blocks and messages.
 //!
 //! The invariants: an ack comes before a slice, or rides along where there is room; and a peer is not
 //! answered with more datagrams than [H-4.1c] allows.
@@ -104,7 +104,7 @@ impl Inbound {
         if must_ask && !draft.written().is_ack_eliciting {
             draft.ask(may_not_go_alone);
         }
-        // Of a datagram that is not acknowledged, the ledger drops the items.
+        // The ledger drops the items of a datagram that is not acknowledged.
         draft.add(Item::Progress(blocks.on_progress_sent()));
     }
 
@@ -139,7 +139,7 @@ impl Inbound {
         }
         let ack = self.received.ack_frame(now).filter(|ack| ack.encoded_len() <= draft.room());
         let Some(ack) = ack else {
-            // What the peer may not have heard goes with anything that is acknowledged, too.
+            // News that the peer may not have received is sent with any ack-eliciting datagram, too.
             if draft.written().is_ack_eliciting {
                 self.put_progress(draft);
             }

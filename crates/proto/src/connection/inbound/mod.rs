@@ -1,10 +1,10 @@
-//! What arrives: which datagrams did, the blocks, packets and messages in them until the application takes
-//! them, and (`answers`) what the peer is told of all that.
+//! The receiving half of a connection: which datagrams arrived, the blocks, packets and messages in them
+//! until the application takes them, and (`answers`) the acks and reports to the peer.
 //!
-//! The invariants: a datagram is acknowledged only if all that was in it is kept [H-4.2e]. The half that
-//! receives blocks exists from the first of what a block sends, or what the application has of one, on, and
-//! that of messages from the first message on: a server of ten thousand joiners sends them a world and
-//! receives none.
+//! The invariants: a datagram is acknowledged only if all that was in it is kept [H-4.2e]. The receiver of
+//! blocks is made with the first frame of a block, or when the application names a block that it has; the
+//! receiver of messages is made with the first message. A server of ten thousand joiners sends them a world
+//! and receives none.
 
 mod answers;
 
@@ -96,7 +96,7 @@ impl Inbound {
         self.received.on_mark(ecn);
     }
 
-    /// The peer wants acks so often.
+    /// The peer wants an ack after this number of datagrams, and `delay` after one of a block.
     pub(super) const fn set_frequency(&mut self, datagrams: u8, delay: Duration) {
         self.received.set_frequency(datagrams, delay);
     }
@@ -134,12 +134,13 @@ impl Inbound {
         Some(&self.blocks.as_ref()?.blocks)
     }
 
-    /// The same, to be changed.
+    /// The blocks, to be changed, if there is something of one.
     pub(super) fn blocks_mut(&mut self) -> Option<&mut IncomingBlocks> {
         Some(&mut self.blocks.as_mut()?.blocks)
     }
 
-    /// The same. The half that receives is made if need be, with these settings and this round trip.
+    /// The blocks, to be changed. If their receiver is not made yet, it is made with these settings and this
+    /// round trip.
     pub(super) fn blocks_or_new(
         &mut self,
         now: Instant,
@@ -231,13 +232,13 @@ impl Inbound {
         self.packets.dropped
     }
 
-    /// The application holds so much for the peer.
+    /// The application holds `bytes` bytes for the peer.
     pub(super) const fn set_application_bytes(&mut self, bytes: usize) {
         self.application_bytes = bytes;
     }
 
-    /// Memory that the peer makes it hold, in bytes: what is incomplete or not read yet, and what the
-    /// application says that it holds.
+    /// Memory held for the peer, in bytes: blocks, packets and messages that are incomplete or not read yet,
+    /// and the memory that the application has reported.
     pub(super) fn memory_bytes(&self) -> usize {
         self.blocks().map_or(0, IncomingBlocks::memory_bytes)
             + self.packets.memory_bytes()

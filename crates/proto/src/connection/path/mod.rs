@@ -1,11 +1,11 @@
 //! The path to the peer: its address, what may be sent there, and all that was measured of it (STANDARD-1,
 //! 3.5, 5.2 and 5.6; docs/decisions/0019-path.md).
 //!
-//! A change of address makes a new one, and the old one is dropped with all that it knew. Records of the
-//! ledger name their path. The invariants: only datagrams of a path change what is known of it. And an
-//! address that is not validated is sent at most three times the bytes, and three times the datagrams, that
-//! were received from it and verified; one that is in the client's token, 80 times and 384 KiB. That holds
-//! after every datagram, not on average.
+//! A change of address makes a new path, and the old one is dropped with everything measured on it. Records
+//! of the ledger name their path. The invariants: only datagrams of a path change what is known of it. And
+//! an address that is not validated is sent at most three times the bytes, and three times the datagrams,
+//! that were received from it and verified; one that is in the client's token, 80 times and at most 384 KiB.
+//! That holds after every datagram, not on average.
 
 mod validation;
 
@@ -107,7 +107,7 @@ impl Path {
         }
     }
 
-    /// Whether a datagram was sent on it: what became of others says nothing of it.
+    /// Whether a datagram was sent on this path: the fates of others show nothing about it.
     pub(super) fn is_of(&self, datagram: &Datagram) -> bool {
         datagram.path == self.timing.path()
     }
@@ -196,7 +196,7 @@ impl Path {
         }
     }
 
-    /// A datagram that counted as lost has arrived, with so many parts of messages.
+    /// A datagram that counted as lost has arrived, with this number of parts of messages.
     pub(super) fn on_parts_spurious(&mut self, datagram: &Datagram, parts: usize) {
         if let Some(pace) = self.pace_of(datagram) {
             (0..parts).for_each(|_| pace.on_spurious(datagram.number));
@@ -214,8 +214,8 @@ impl Path {
         KnownPath { rtt, rate_bps: self.blocks.proven_rate_bps() }
     }
 
-    /// The marks of an ECN ack. Of a congestion that they show, messages hear here: no datagram before number
-    /// `oldest` met it, and the next one is `next`. Returns whether there is one.
+    /// The marks of an ECN ack. If they show congestion, the pace of messages is reduced: no datagram before
+    /// number `oldest` met the congestion, and the next one is `next`. Returns whether they show congestion.
     pub(super) fn on_marks(
         &mut self,
         now: Instant,
@@ -327,7 +327,7 @@ impl Path {
 mod tests {
     use super::*;
 
-    /// What is sent for this many copies of a request, datagram by datagram.
+    /// The bytes sent in answer to this number of copies of a request, in datagrams of `datagram` bytes.
     fn sent(proof: AddressProof, copies: usize, datagram: usize) -> usize {
         let mut path = Path::new(FourTuple::new(([192, 0, 2, 1], 9).into()), proof, 1200, false);
         (0..copies).for_each(|_| path.on_request(1200));

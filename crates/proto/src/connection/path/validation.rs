@@ -8,17 +8,18 @@ use crate::{FourTuple, Instant};
 /// How much more may be sent than was received: "three times" (RFC 9000, 8).
 const AMPLIFICATION_FACTOR: u64 = 3;
 
-/// The same for an address that is in the client's token. The matchmaker has exchanged data with someone
-/// there, but whoever has the token can send a request in that address's name, so it is not proven. Of four
-/// copies of a request this makes 384 KB. On 264 links a block of 256 KiB then takes 1.03 times the physical
-/// limit at the median, as without a bound; with 48 it is 1.09, with 16 1.32, and 1.43 without a token.
+/// The factor for an address that is in the client's token. The matchmaker has exchanged data with a client
+/// there, but an attacker that has the token can send a request in that address's name, so the address is not
+/// proven. Four copies of a request allow 384 KB with it. On 264 links a block of 256 KiB then takes 1.03
+/// times the physical limit at the median, as without a bound; with 48 it is 1.09, with 16 1.32, and 1.43
+/// without a token.
 const TOKEN_FACTOR: u64 = 80;
 
-/// The most that this allows, in bytes: a chunk and half as much again for its repair, which is what a first
-/// flight needs where a round trip is longer than the chunk.
+/// The maximum that a token allows, in bytes: a chunk and half as much again for its repair. A first flight
+/// needs that where a round trip is longer than it takes to send the chunk.
 const MAX_TOKEN_BYTES: u64 = 393_216;
 
-/// The same in datagrams: of 1024 bytes, with room for smaller ones.
+/// The maximum that a token allows, in datagrams: of 1024 bytes, with room for smaller ones.
 const MAX_TOKEN_DATAGRAMS: u64 = 384;
 
 /// How often a path challenge is sent before the new address is forgotten.
@@ -36,7 +37,7 @@ pub(super) struct AmplificationLimit {
 }
 
 impl AmplificationLimit {
-    /// Of an address that is in the client's token, or not.
+    /// The limit of an address that is in the client's token, or not.
     pub(super) fn new(is_in_token: bool) -> Self {
         Self { is_in_token, ..Self::default() }
     }

@@ -25,7 +25,7 @@ pub enum TraceFrame {
     Ack {
         /// Packet numbers, the first and last of each range, the newest range first: at most 32.
         ranges: Vec<(u64, u64)>,
-        /// By how much it was delayed, if that is known.
+        /// The delay of the ack at its sender, if that is known.
         delay: Option<Duration>,
     },
     /// When datagrams arrived.
@@ -130,7 +130,7 @@ pub enum TraceFrame {
     },
     /// How often acks are wanted.
     AckFrequency {
-        /// At the latest after so many datagrams.
+        /// At the latest after this number of datagrams.
         datagrams: u8,
         /// And after this time.
         delay: Duration,

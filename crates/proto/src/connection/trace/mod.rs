@@ -1,4 +1,4 @@
-//! The trace of a connection: what it writes down about itself while it is told to.
+//! The trace of a connection: the events that it records about itself if the configuration asks for them.
 //!
 //! [`ConnectionConfig::trace`](super::ConnectionConfig::trace) says how much, and a machine's `poll_trace`
 //! hands it out, beside the events and independent of them. A viewer reads it: nothing in the protocol does.
@@ -84,7 +84,7 @@ pub enum TraceEvent {
     KeyUpdated {
         /// It is this end.
         is_here: bool,
-        /// Its updates so far.
+        /// The number of key updates of that end.
         updates: u64,
     },
     /// A datagram was sent.

@@ -1,7 +1,7 @@
-//! Where a connection writes its trace: each method does nothing if there is none.
+//! The methods by which a connection writes its trace; without a trace they do nothing.
 //!
-//! Those of datagrams are called behind one comparison; what they need is read from the parts here, so that
-//! the parts know nothing of a trace.
+//! The methods about datagrams are called only after one comparison. They read what they need from the parts,
+//! so the parts know nothing of a trace.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

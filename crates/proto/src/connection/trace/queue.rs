@@ -1,7 +1,7 @@
 //! Events of a trace until they are taken.
 //!
 //! The invariant: they take no more than [`MAX_BYTES`] and [`RESERVED_BYTES`], whatever the peer sends and
-//! however seldom they are taken. What finds no room is counted.
+//! however seldom they are taken. Events that find no room are counted.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -16,7 +16,7 @@ use crate::wire::WireId;
 /// What the events of datagrams and of the path may take: a round trip of some thousand datagrams.
 const MAX_BYTES: usize = 1 << 20;
 
-/// What is left to secrets and to the life of the connection: its end must not be what is missing.
+/// Additional bytes for secrets and the life of the connection: its end must not be among the missing events.
 const RESERVED_BYTES: usize = 64 << 10;
 
 /// What a connection has written down, and what it needs to write down changes only.

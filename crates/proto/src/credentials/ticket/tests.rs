@@ -65,8 +65,8 @@ fn every_flipped_bit_is_refused() {
     }
 }
 
-/// A line that a terminal or a chat cut is told from one with a wrong letter, where that can be. The last
-/// group may not decode, where nothing tells the two apart: so each sentence says both.
+/// A line that a terminal or a chat cut is distinguished from one with a wrong letter, where that is
+/// possible. If the last group does not decode, it is not: so each message names both causes.
 #[test]
 fn a_ticket_that_ends_early_is_cut_off() {
     let text = ticket().to_text();

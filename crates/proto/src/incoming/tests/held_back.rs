@@ -8,8 +8,8 @@ fn at(ms: u64) -> Instant {
     NOW + Duration::from_millis(ms)
 }
 
-/// As much as the memory has room for, then nothing more until the application reads; and meanwhile nobody
-/// is late.
+/// The sender may send as much as the memory has room for, then nothing more until the application reads.
+/// That time counts against no deadline.
 #[test]
 fn an_application_that_does_not_read_stops_the_sender_and_is_no_failure() {
     let small = IncomingConfig { max_block_bytes: 1 << 20, max_unread_bytes: 0, ..config() };
@@ -39,8 +39,8 @@ fn an_application_that_does_not_read_stops_the_sender_and_is_no_failure() {
     to.check_invariants();
 }
 
-/// A sender gives up all blocks that it has announced, before it hears anything: its credit is used up, and
-/// no block is left whose progress would tell it of more.
+/// A sender gives up all blocks that it has announced, before it receives any progress frame: its credit is
+/// used up, and no block is left whose progress would report more credit.
 #[test]
 fn a_sender_that_cancels_hears_of_its_credit() {
     let mut to = receiver();

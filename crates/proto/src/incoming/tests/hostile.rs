@@ -5,7 +5,7 @@ use super::*;
 use crate::transit::ProgressMark;
 use crate::wire::frames::Frame;
 
-/// The most that one frame may cost: a chunk with what is staged, and nine pages.
+/// The maximum number of hashed bytes that one frame may cost: a chunk, and nine pages.
 const MAX_HASHED_BYTES: u64 = CHUNK as u64 + 9 * 1024;
 
 struct Attacker {

@@ -144,10 +144,10 @@ fn next_block(from: &mut IncomingBlocks) -> Option<IncomingEvent> {
     events.find(|event| matches!(event, IncomingEvent::Block { .. }))
 }
 
-/// Of a block: its number, the first chunk that is not done, and the map.
+/// The entry of a block: its number, the first chunk that is not done, and the map.
 type Entry = (u32, u32, Vec<u8>);
 
-/// Of a progress frame: credit, floor, and each block.
+/// The contents of a progress frame: credit, floor, and each block.
 type Said = (u64, u32, Vec<Entry>);
 
 /// The progress frame that is due.

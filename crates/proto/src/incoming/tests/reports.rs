@@ -1,4 +1,4 @@
-//! What the receiving end says of itself.
+//! The reports of the receiving end.
 
 use super::*;
 
@@ -171,8 +171,7 @@ fn chunks_that_are_here_need_not_be_sent() {
     to.check_invariants();
 }
 
-/// All chunks are here: the same as the root.
-/// A journal that lied: what the application said of the chunks before is not so.
+/// The application first reports that it has both chunks, and then none, because its journal was wrong.
 #[test]
 fn what_is_here_of_a_block_can_become_less() {
     let sent = Sent::new(0, 2 * CHUNK);
@@ -185,6 +184,7 @@ fn what_is_here_of_a_block_can_become_less() {
     assert!(matches!(to.poll_event(NOW), Some(IncomingEvent::Announced { block: 0, .. })));
 }
 
+/// A report of all chunks is sent as a report of the root.
 #[test]
 fn all_chunks_here_are_the_whole() {
     let sent = Sent::new(0, 2 * CHUNK);

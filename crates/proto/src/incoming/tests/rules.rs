@@ -50,7 +50,7 @@ fn slices_that_do_not_agree_with_the_announcement_close() {
         let mut to = receiver();
         sent.announce(&mut to);
         assert_eq!(to.on_slice(NOW, slice), Err(Fault::Protocol), "{n}");
-        // The same when it waited for the announcement.
+        // A slice that waited for the announcement has the same result.
         let mut to = receiver();
         assert_eq!(to.on_slice(NOW, slice), Ok(Fate::New));
         assert_eq!(to.on_block(NOW, &sent.frame()), Err(Fault::Protocol), "{n}");
@@ -79,7 +79,7 @@ fn what_was_not_credited_closes() {
     small.on_block(NOW, &BlockFrame { number: 0, tag: 0, length, root: [0; 32] }).unwrap();
     (0..4).for_each(|index| assert_eq!(small.on_slice(NOW, &slice(index)), Ok(Fate::New)));
     assert_eq!(small.on_slice(NOW, &slice(4)), Err(Fault::Credit));
-    // Nor may a sender leave more than the window behind.
+    // A sender may not leave more than the window behind either.
     let large = IncomingConfig { max_block_bytes: 1 << 40, ..config() };
     let mut to = IncomingBlocks::new(NOW, large);
     let length = 2000 * CHUNK as u64;

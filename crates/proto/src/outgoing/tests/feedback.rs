@@ -1,4 +1,4 @@
-//! What the peer says.
+//! Reports of the peer about blocks.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn announce(blocks: &mut OutgoingBlocks) -> Vec<u32> {
     core::iter::from_fn(|| blocks.poll_announcement(millis(1))).map(|frame| frame.number).collect()
 }
 
-/// Blocks of so many bytes, announced; single chunks unless they are larger.
+/// Announced blocks of these `sizes` in bytes; single chunks unless they are larger.
 fn announced(sizes: &[usize]) -> Sending {
     let mut blocks = outgoing(PeerLimits { credit: 64, ..PEER });
     for bytes in sizes {
@@ -213,7 +213,7 @@ fn some_announcements_are_left_to_urgent_blocks() {
     assert_eq!(announce(&mut blocks), [29], "28 again");
 }
 
-/// Announcements use credit, and those ahead of what is sent leave most of it to chunks.
+/// Announcements use credit, and those of blocks that are not sent yet leave most of it to chunks.
 #[test]
 fn announcements_do_not_use_up_the_credit() {
     let mut blocks = outgoing(PeerLimits { credit: 18, ..PEER });
@@ -226,7 +226,7 @@ fn announcements_do_not_use_up_the_credit() {
     assert_eq!(announce(&mut blocks), [0]);
 }
 
-/// The sender is as urgent as the most urgent of what is sent.
+/// The sender is as urgent as the most urgent block that is being sent.
 #[test]
 fn urgency_is_that_of_the_most_urgent() {
     let mut blocks = outgoing(PEER);

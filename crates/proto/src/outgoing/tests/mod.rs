@@ -145,7 +145,7 @@ enum Sent {
 /// A receiver of blocks, as far as a sender sees it.
 #[derive(Debug, Default)]
 struct Peer {
-    /// Of each announced block its length.
+    /// The length of each announced block.
     announced: BTreeMap<u32, u64>,
     finished: BTreeSet<u32>,
     chunks: BTreeMap<ChunkAt, (SliceSize, BTreeSet<Symbol>)>,
@@ -271,7 +271,7 @@ struct World {
     loss: u64,
     reordered: u64,
     events: Vec<(u64, OutgoingEvent)>,
-    /// Of each chunk the slices that were sent.
+    /// The number of slices that were sent of each chunk.
     sent: BTreeMap<ChunkAt, usize>,
     announced: BTreeSet<u32>,
     pages: usize,

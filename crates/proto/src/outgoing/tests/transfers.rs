@@ -89,10 +89,10 @@ fn an_urgent_block_overtakes_at_once() {
     assert!((1..=3).contains(&world.asked), "{} ack frequency frames", world.asked);
 }
 
-/// Of the first chunk of one block 56 slices, and each one that replaces them, get through one time in ten:
-/// both blocks end. The other one waits for that chunk, and where no such slice ever gets through it waits
-/// for good: the window is full of them, and each probe is one of them (decision 0025). Which get through is
-/// drawn by number: of every tenth, probes in fours missed one for 20 s.
+/// 56 slices of the first chunk of one block, and each slice that replaces them, get through one time in ten:
+/// both blocks end. The other block waits for that chunk, and if no such slice ever gets through it waits
+/// for good: the window is full of them, and each probe is one of them (decision 0025). Which slices get
+/// through is drawn by number: when every tenth did, probes in groups of four missed one for 20 s.
 #[test]
 fn a_chunk_that_nearly_always_gets_lost_ends() {
     let run = |seed: u64| {
@@ -177,7 +177,7 @@ fn a_path_that_shrinks_cuts_chunks_anew() {
     assert!(stats.slices < 9 * 226, "{stats:?}");
 }
 
-/// The announcement, then the pages, then the chunk; a page that is lost comes again.
+/// The announcement is sent first, then the pages, then the chunk; a lost page is sent again.
 #[test]
 fn pages_go_before_their_chunks_and_again_when_lost() {
     let mut world = World::new(PEER, 6);

@@ -37,7 +37,7 @@ pub(crate) struct AckWalk<'a> {
 }
 
 impl AckWalk<'_> {
-    /// Ranges looked up and records walked over so far.
+    /// The number of steps that it took: ranges looked up, and records walked over.
     pub(crate) const fn steps(&self) -> u64 {
         self.steps
     }

@@ -86,8 +86,8 @@ fn a_skipped_number_is_remembered_for_as_long_as_an_ack_counts() {
     sent.check_invariants();
 }
 
-/// What a lie is worth (`skipped.rs`): peers name some numbers of each 256 that they did not get. After `n`
-/// of those no more than `e^(-n / 256)` of a thousand peers pass, so with 3,537 one in a million.
+/// The chance that false acks pass (`skipped.rs`): peers name some numbers of each 256 that they did not get.
+/// After `n` of those no more than `e^(-n / 256)` of a thousand peers pass, so with 3,537 one in a million.
 #[test]
 fn false_acks_pass_with_the_chance_that_is_promised() {
     let first = |count: u64| u32::try_from(count).unwrap();
@@ -150,8 +150,8 @@ fn a_flood_of_acks_costs_bounded_work() {
     sent.check_invariants();
 }
 
-/// What an honest peer sends: an ack for every 16 datagrams, of the newest 4096 numbers but for each 37th,
-/// which is lost. Whatever they name, a datagram is looked at a few times.
+/// An honest peer sends an ack for every 16 datagrams, which names the newest 4096 numbers except each 37th,
+/// which is lost. However many numbers the acks name, each datagram is looked at a few times only.
 #[test]
 fn acks_that_name_thousands_cost_what_is_news() {
     let mut sent = Sent::new();

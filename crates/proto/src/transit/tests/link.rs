@@ -23,7 +23,7 @@ struct Link {
 }
 
 impl Link {
-    /// When what is sent now arrives, if it does: 5 to 60 ms later; `loss` of 256 never do.
+    /// When a datagram that is sent now arrives, if it does: 5 to 60 ms later; `loss` of 256 never do.
     fn draw(&mut self, now: u64, loss: u8) -> Option<(u64, usize)> {
         self.carried += 1;
         let draw = self.draws[self.carried * 7 % self.draws.len()];

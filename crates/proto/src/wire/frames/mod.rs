@@ -296,7 +296,7 @@ pub(crate) enum Once {
 pub struct Frames<'a> {
     /// The rest; `None` after an error.
     fields: Option<Fields<'a>>,
-    /// The sum of [`Once`] so far.
+    /// The sum of the [`Once`] frames that were read.
     seen: u8,
 }
 
@@ -307,7 +307,7 @@ impl<'a> Frames<'a> {
         Self { fields: Some(Fields(plaintext)), seen: 0 }
     }
 
-    /// The slice of a plaintext that begins with one, and so has nothing else: as most of a block's have it.
+    /// The slice of a plaintext that begins with one, and so has nothing else: most slices are sent this way.
     pub(crate) fn slice_alone(plaintext: &'a [u8]) -> Option<Result<SliceFrame<'a>, DropReason>> {
         let (&kind, rest) = plaintext.split_first()?;
         matches!(kind, 6..=8).then(|| SliceFrame::read(kind, &mut Fields(rest)))

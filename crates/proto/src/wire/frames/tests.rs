@@ -1,4 +1,4 @@
-//! Every frame comes back, and what is none is refused.
+//! Every frame is read as it was written, and bytes that are no frame are refused.
 
 use alloc::vec;
 

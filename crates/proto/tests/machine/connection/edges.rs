@@ -383,8 +383,8 @@ fn unread_path_changes_are_merged() {
     assert_eq!(lan.server_events.iter().filter(|(_, event)| *event == moved).count(), 1);
 }
 
-/// The same when the path response is not the newest datagram, and so starts no challenge of its own:
-/// holding it back and sending it from another address takes nothing over.
+/// A path response that is not the newest datagram starts no challenge of its own: an attacker that holds it
+/// back and sends it from another address takes nothing over.
 #[test]
 fn a_late_path_response_from_elsewhere_validates_nothing() {
     let (mut lan, mut challenge) = challenged();
@@ -398,7 +398,7 @@ fn a_late_path_response_from_elsewhere_validates_nothing() {
     assert_eq!(lan.peer().address(), address(0));
 }
 
-/// Retries share that queue: of a crowd that comes at once a thousand are told of their cookies.
+/// Retries share that queue: of 1,100 clients that come at once, 1,024 are sent their cookies.
 #[test]
 fn queued_retries_are_bounded() {
     let mut config = server_config();

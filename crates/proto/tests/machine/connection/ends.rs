@@ -1,5 +1,5 @@
-//! How ends are told: codes and reasons of the application, and closes that are answered and repeated
-//! (STANDARD-1, 5.3 and 5.4).
+//! How the end of a connection is reported: codes and reasons of the application, and closes that are
+//! answered and repeated (STANDARD-1, 5.3 and 5.4).
 
 use haulier_proto::connection::{CloseCode, CloseReason, Event, RefusalCode};
 use haulier_proto::server::{ServerEvent, ServerLimits};
@@ -73,8 +73,8 @@ fn a_close_that_is_answered_is_sent_once() {
     }
 }
 
-/// H-5.3: a client that has heard none of the closes is told with its next datagram, as often as it asks, and
-/// neither more often than every 50 ms nor in more bytes than it has sent.
+/// H-5.3: a client that has received no close gets one in answer to its next datagram, and to each later one,
+/// but at most every 50 ms, and no more bytes than it has sent.
 #[test]
 fn a_client_that_asks_after_the_end_is_told_it_again() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -155,7 +155,7 @@ fn ended_connections_are_few_and_counted() {
     }
 }
 
-/// A handshake that has to make room, and one that ends for its silence: the client hears which.
+/// A handshake that has to make room, and one that ends because of silence: the client gets the reason.
 #[test]
 fn a_handshake_that_is_given_up_is_told_why() {
     let mut config = server_config();

@@ -184,7 +184,7 @@ fn a_request_cannot_be_replayed_after_its_connection() {
     lan.server.handle_datagram(lan.now, address(n), &mut first).unwrap();
     lan.run_with(11_000, |_, _| false);
     assert_eq!(lan.server.stats().connections, 0, "the client never continued");
-    // As long as the client could be there it is told the end: once, in fewer bytes than it has sent.
+    // As long as the client may still ask, it gets the close in answer: once, in fewer bytes than it sent.
     let mut close = Vec::new();
     for (from, is_answered) in [(address(n), true), (address(n), false), (address(50), false)] {
         let refused = lan.server.handle_datagram(lan.now, from, &mut request.clone());

@@ -83,7 +83,7 @@ fn a_sister_server_ends_no_connection() {
     }
 }
 
-/// A reset secret that somebody else has is none.
+/// A reset secret must not be a secret that a client or another server has.
 #[test]
 fn a_reset_secret_is_nothing_elses_secret() {
     let identity = Identity::new(Secret::from_bytes([21; 32]));
@@ -148,7 +148,7 @@ fn request(seed: u8) -> Vec<u8> {
 
 /// What the handshake of a server shows of its keys: the public key that its own are agreed on with.
 fn shown(millis: u64, from: usize, mut request: Vec<u8>, fresh: Option<[u8; 32]>) -> [u8; 32] {
-    // The same seed and the same life so far: a copy.
+    // A copy of the server: it has the same seed, and has done the same.
     let mut server =
         ServerMachine::new(Instant::ZERO, UNIX_TIME, server_config(), [1; 32]).unwrap();
     let now = Instant::from_millis(millis);

@@ -1,4 +1,4 @@
-//! Clients who wait in line for a seat (STANDARD-1 3.6, CROWDS).
+//! Clients that wait in line for a seat (STANDARD-1 3.6, CROWDS).
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::admission::{own, token, token_server};
 use super::{client_with, end_of};
 use crate::lan::{Lan, Way, client_config, server_address, server_config};
 
-/// A server with two seats, and so many places in line.
+/// A server with two seats, and `line` places in line.
 fn small(line: usize) -> ServerConfig {
     let mut config = server_config();
     (config.limits.connections, config.limits.line) = (2, line);
@@ -30,7 +30,7 @@ fn is_in(lan: &Lan, n: usize) -> bool {
     lan.clients[n].connection().is_some_and(|it| it.state().is_open())
 }
 
-/// H-3.6c. They come in the order in which they asked, as soon as one leaves, and hear their places.
+/// H-3.6c. Clients get seats in the order in which they asked, as soon as one leaves, and learn their places.
 #[test]
 fn who_waits_in_line_gets_the_next_seat() {
     let mut lan = Lan::new(small(10));
@@ -60,7 +60,8 @@ fn who_waits_in_line_gets_the_next_seat() {
     assert_eq!(lan.server.stats().in_line, 0);
 }
 
-/// Who leaves the line is forgotten; who was called and does not come holds nobody for long.
+/// A client that leaves the line is forgotten. A client that is called and does not come holds up no other
+/// client for long.
 #[test]
 fn who_has_left_the_line_holds_nobody() {
     let mut lan = Lan::new(small(10));
@@ -132,8 +133,8 @@ fn a_program_that_reads_nothing_has_no_more_connections_than_it_may() {
     assert_eq!(lan.server.stats().connections, 9, "{:?}", lan.server.stats());
 }
 
-/// Issue 32, the proof `seats`: what the program refuses is there until it has heard so, holds no seat, and
-/// counts as a handshake.
+/// Issue 32, the proof `seats`: a client that the program refuses is kept until it has received the refusal,
+/// holds no seat, and counts as a handshake.
 #[test]
 fn a_handshake_that_is_refused_holds_no_seat() {
     let mut lan = Lan::new(small(10));
@@ -180,7 +181,7 @@ fn a_token_may_expire_in_line() {
     assert_eq!(end_of(&lan, late), Some(&expired));
 }
 
-/// Even the line is full: the client is told so, and asks again.
+/// If the line is full too, that is reported to the client, and it asks again.
 #[test]
 fn a_full_line_is_said_and_waited_for() {
     let mut lan = Lan::new(small(1));
@@ -210,7 +211,7 @@ fn a_client_waits_as_long_as_it_wants_to() {
     assert_eq!(end_of(&lan, 3), Some(&full));
 }
 
-/// H-3.6c: nobody without the secret can put a client into a line, nor make it ask more often.
+/// H-3.6c: an attacker without the secret cannot put a client into a line, nor make it ask more often.
 #[test]
 fn a_forged_or_repeated_answer_changes_nothing() {
     let mut lan = Lan::new(small(10));

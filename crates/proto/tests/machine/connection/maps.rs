@@ -13,7 +13,7 @@ fn sum(map: &BlockMap, state: SliceState) -> usize {
     map.open.iter().map(|chunk| count(chunk, state)).sum()
 }
 
-/// Every sixth datagram down is lost: a viewer who is shown a full map has been lied to.
+/// Every sixth datagram down is lost: a map that shows all slices as arrived would be false.
 #[test]
 fn a_map_shows_what_is_on_the_way_what_arrived_and_what_is_missing() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -61,7 +61,7 @@ fn a_map_has_no_more_chunks_than_were_asked_for() {
     assert_eq!(bounded.open_chunks, whole.open_chunks);
 }
 
-/// People see since when it is there.
+/// A connection has an age, to be shown to people.
 #[test]
 fn a_connection_has_an_age() {
     let mut lan = Lan::joined(server_config(), client_config());

@@ -1,15 +1,15 @@
 //! The connection of haulier/1, point by point of STANDARD-1, between a server and clients on one link.
 //!
 //! * `handshake`: sections 3 and 6, which clients are accepted and which refused;
-//! * `traffic`: section 4, what is sent, and in which order;
+//! * `traffic`: section 4, the contents of datagrams, and their order;
 //! * `edges`: checks that no other test covers, one test each;
 //! * `hostile`: a peer with the keys that breaks the rules of section 4;
 //! * `keys`: what two servers, or two copies of one, must not share; forgeries; a clock without a time;
 //! * `sources`: blocks from sources to sinks, chunk by chunk;
-//! * `line`: section 3.6, who waits for a seat;
+//! * `line`: section 3.6, clients that wait for a seat;
 //! * `maps`: what people see of a block on its way;
 //! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing;
-//! * `trace`: what a connection writes down about itself;
+//! * `trace`: the events that a connection records;
 //! * `workers`: a server of several workers, call by call.
 
 mod admission;

@@ -20,7 +20,7 @@ fn bytes(offset: u64, length: usize) -> Vec<u8> {
     (offset..).take(length).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
-/// A block of so many bytes, from a source; its values were computed from the last to the first.
+/// A block of `length` bytes from a source; its values were computed from the last to the first.
 fn source(tag: u64, length: u64) -> Block {
     let chunks = u32::try_from(length.div_ceil(CHUNK)).unwrap();
     let value = |index: u32| {
@@ -53,7 +53,7 @@ fn give(lan: &mut Lan, wanted: &WantedChunk) -> Result<(), ProvideError> {
     lan.peer().provide_chunk(now, wanted.block, wanted.index, data)
 }
 
-/// Runs for so long while the source answers the last question first.
+/// Runs for `millis` milliseconds while the source answers the last question first.
 fn run(lan: &mut Lan, millis: u64) {
     for _ in 0..millis {
         for wanted in wanted(lan).iter().rev() {
@@ -63,7 +63,7 @@ fn run(lan: &mut Lan, millis: u64) {
     }
 }
 
-/// Time in which nobody does anything but answer.
+/// Time passes in which both ends only answer datagrams.
 fn pass(lan: &mut Lan, seconds: u64) {
     for _ in 0..seconds * 4 {
         lan.now = lan.now + Duration::from_millis(249);
@@ -190,7 +190,7 @@ fn a_source_that_stands_still_for_an_hour_is_no_timeout() {
     assert!(lan.peer().all_acked());
 }
 
-/// A pause is no time-out either, and what is open is finished.
+/// A pause is no time-out either, and open chunks are finished.
 #[test]
 fn a_paused_block_goes_on_when_it_is_resumed() {
     let mut lan = room(Delivery::InOrder);
@@ -253,7 +253,7 @@ fn what_is_preferred_of_a_block_goes_first() {
     let place = |index: u64| order.iter().position(|&other| other == index).unwrap();
     assert_eq!(order.len(), 200);
     assert!((100..106).all(|index| place(index) < 16), "{order:?}");
-    // Behind what was open, or read for the order before.
+    // Behind the chunks that were open, or read for the earlier order.
     assert!((150..160).all(|index| place(index) < 70), "{order:?}");
     assert!((60..100).chain(170..200).all(|index| place(index) > 50), "{order:?}");
 

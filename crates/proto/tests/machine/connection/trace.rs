@@ -1,4 +1,4 @@
-//! What a connection writes down about itself, and what it does not.
+//! The events that a connection records in its trace, and those that it does not.
 
 use std::collections::BTreeSet;
 
@@ -218,7 +218,7 @@ fn a_level_has_what_it_says() {
     assert!(life.server.iter().any(|traced| ended(&traced.event)));
 }
 
-/// Whoever takes nothing has as much as fits, knows what is missing, and has the end.
+/// A program that does not take the trace has as many events as fit, the number of missing ones, and the end.
 #[test]
 fn a_trace_that_nobody_takes_is_bounded() {
     let all = run(at(TraceLevel::Datagrams), true);
@@ -257,7 +257,7 @@ fn memory(event: &TraceEvent) -> usize {
     size_of::<Traced>() + size_of_val(frames) + ranges.sum::<usize>()
 }
 
-/// With what was logged, everything that crossed opens: hello, welcome, and datagrams of each key.
+/// The logged secrets open everything that was sent: hello, welcome, and datagrams of each key.
 #[test]
 fn the_logged_secrets_open_what_crossed() {
     let config = ConnectionConfig::default().with_trace_secrets(true).with_datagrams_per_key(200);

@@ -219,8 +219,8 @@ fn a_block_above_the_limit_takes_no_memory() {
     assert_eq!(refused, Err(SendError::BlockTooLarge { max: 1_000_000 }));
 }
 
-/// The world that players join goes with the answer to a request: no program has to hear of a client before.
-/// A client that accepts no blocks of its size hears why it has none.
+/// The world that players join is sent with the answer to a request, before any program knows of the client.
+/// A client that accepts no blocks of its size gets the reason why it has none.
 #[test]
 fn the_first_block_of_a_server_goes_unasked_to_all_that_accept_it() {
     let world = Block::new(1, vec![1; 1_000_001]);
@@ -326,7 +326,7 @@ fn a_block_that_crawls_ends_the_connection() {
     assert_eq!(code.0, 2);
 }
 
-/// H-5.1b: a block does not count as crawling while it is queued behind a long one.
+/// H-5.1b: a block does not count as too slow while it is queued behind a long one.
 #[test]
 fn a_queued_block_has_its_own_time_limit() {
     let mut server = server_config();

@@ -1,5 +1,5 @@
-//! A desk and two workers, call by call: what reaches the wrong one, and what they hear of each other. With
-//! any interleaving they are in the simulator, `crates/sim/tests/worlds/workers.rs`.
+//! A desk and two workers, call by call: datagrams that reach the wrong worker, and the reports between them.
+//! With any interleaving they are in the simulator, `crates/sim/tests/worlds/workers.rs`.
 
 use haulier_proto::client::ClientMachine;
 use haulier_proto::connection::{CloseCode, Event};
@@ -108,7 +108,7 @@ fn data_goes_to_the_worker_that_its_id_says() {
     assert_eq!(connections, [1, 1]);
 }
 
-/// A seat is counted before its keys are agreed on, and given back if there are none.
+/// A seat is counted before its keys are agreed on, and given back if that fails.
 #[test]
 fn a_seat_is_counted_at_once_and_given_back() {
     let limits = ServerLimits::default().with_connections(1).with_line(0);

@@ -1,4 +1,4 @@
-//! A run of a scenario: the server, and everybody at its door, in steps of 5 ms.
+//! A run of a scenario: the server, and all clients at its door, in steps of 5 ms.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,7 +20,7 @@ use crate::{Rng, Trace, address};
 /// The step of the clock.
 const STEP: Duration = Duration::from_millis(5);
 
-/// When the gangs come: those who sit are in before.
+/// When the gangs come: the clients that hold seats are in before.
 const OPENS: Instant = Instant::from_millis(1_000);
 
 /// A hostile client.
@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
         self.desk.complete(all)
     }
 
-    /// What the server must never do, whoever is at the door.
+    /// Checks what the server must never do, whatever its clients do.
     fn check(&mut self) -> Result<(), Verdict> {
         let steps = self.now.as_nanos() / STEP.as_nanos() as u64;
         if steps.is_multiple_of(64) {
@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
         let stats = self.stats();
         let seated = stats.connections - stats.handshakes;
         let most = self.scenario.taken + self.scenario.free;
-        // Whoever is refused before it is heard is no more than a handshake.
+        // A client that is refused before its first data is no more than a handshake.
         let most = if self.scenario.refuses { most.min(self.scenario.taken + 1) } else { most };
         if seated > most {
             return Err(Verdict::Mismatch(format!("{seated} have seats, of {most}: {stats:?}")));
@@ -269,7 +269,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A client of a gang hears something.
+    /// A client of a gang receives a datagram.
     fn intrude(&mut self, to: SocketAddr, datagram: &[u8]) {
         let Some(it) = self.intruders.get_mut(&to) else { return };
         let (plan, now) = (self.scenario.gangs[it.gang].plan, self.now);

@@ -10,7 +10,7 @@ use super::*;
 const TRACE: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../proofs/window/trace.json"));
 
-/// The same but for the last digits: the roots of the two libraries may differ in them.
+/// The relative difference that is allowed: the roots of the two libraries may differ in the last digits.
 const ROUNDING: f64 = 1e-9;
 
 fn number(of: &Value, name: &str) -> f64 {

@@ -1,4 +1,4 @@
-//! Whose a queue is, where arrivals are bunched.
+//! Whether a delay is a queue or jitter, where arrivals are bunched.
 //!
 //! Jitter that keeps datagrams in order delays all of a round, as a queue does, and a window that follows
 //! that delay stays as small as it is: 4 MiB over 23 Mbit/s with 33 ms of jitter took four times as long as
@@ -49,7 +49,7 @@ impl Larger {
         if self.is_tried() { Some(LARGER) } else { None }
     }
 
-    /// What happens now says nothing of it.
+    /// What happens in this round shows nothing of the larger window.
     pub(super) const fn stop(&mut self) {
         self.tried = None;
     }

@@ -73,7 +73,7 @@ fn losses_that_a_small_window_took_for_the_paths_own_are_tried_again_by_a_large_
     for _ in 0..60 {
         let size = path.round();
         most = most.max(size);
-        // By now it has so much of the link that nothing is lost where it yields.
+        // By now its part of the link is large enough that nothing is lost where it yields.
         path.loss = if size < 0.6 * most { 0.0 } else { 0.2 };
     }
     assert!(path.window.usual() < 0.02, "{}", path.window.usual());

@@ -1,18 +1,18 @@
 //! Whose losses are: cuts, and the trials that show it.
 //!
 //! A queue that overflows drops less when the window is smaller, and a path that loses on its own does not.
-//! So a window that meets losses without a queue becomes a tenth smaller than what got through, and what is
-//! lost then says whether the queue was full or the losses are the path's. A cut is taken back where its
-//! losses were late.
+//! So a window that meets losses without a queue becomes a tenth smaller than the number that got through,
+//! and the losses then show whether the queue was full or the losses are the path's. A cut is taken back
+//! where its losses were late.
 
 use super::super::losses::{Losses, MAX_EXCESS};
 use super::{MIN_GROWTH, NEAR_FULL, Seen, Window};
 
-/// The cut for an excess is to what got through, but not below this part of the window (CUBIC's); a trial is
-/// made with this part of that, so that it is surely less than the path holds. With all of it, or 0.95, 4
-/// MiB over random links are within a twentieth of the better TCP on 2 to 9 % more of them, but a queue of
-/// two or three datagrams that overflows is taken for the path's own losses, 19 to 44 % of all
-/// (`proofs/window`, `search-losses`).
+/// A cut for an excess is to the number that got through, but not below the first part of the window
+/// (CUBIC's); a trial is made with the second part of that, so that it is surely less than the path holds.
+/// With all of it, or 0.95, 4 MiB over random links are within a twentieth of the better TCP on 2 to 9 % more
+/// of them, but a queue of two or three datagrams that overflows is taken for the path's own losses, 19 to 44
+/// % of all (`proofs/window`, `search-losses`).
 const MAX_CUT: f64 = 0.7;
 pub(super) const TRIAL_PART: f64 = 0.9;
 
@@ -39,10 +39,10 @@ const TRIES: u32 = 2;
 /// fifty flows found them with four datagrams, kept to that, and took most of the link on four of ten seeds.
 const OUTGROWN: f64 = 2.0;
 
-/// A smaller window that shows whose losses are.
+/// A smaller window that shows whose the losses are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trial {
-    /// The window before, and what got through of it.
+    /// The window before, and the number of its datagrams that got through.
     size: f64,
     passed: f64,
     excess: f64,
@@ -51,17 +51,17 @@ pub(super) struct Trial {
     met: (f64, f64),
 }
 
-/// A window that was cut because of losses: what it was, and for how long that may be taken back.
+/// The state of the window before it was cut because of losses, and for how long the cut may be taken back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     size: f64,
     pub(super) max_queue: f64,
     had_met_queue: bool,
     growth: f64,
-    /// Those losses, and what of them was not lost, but late.
+    /// The number of those losses, and of those that were only late.
     lost: f64,
     spurious: f64,
-    /// Rounds since, that no trial was of.
+    /// Rounds since then without a trial.
     rounds: u32,
 }
 
@@ -94,7 +94,8 @@ impl Window {
         self.cut = self.cut.filter(|cut| cut.rounds <= LATE_ROUNDS);
     }
 
-    /// A datagram that was taken for lost has arrived. Where the window was cut for such, it is what it was.
+    /// A datagram that was taken for lost has arrived. If the window was cut for such datagrams, it becomes
+    /// what it was before.
     pub(in super::super) fn on_spurious(&mut self) {
         self.losses.on_spurious();
         let Some(cut) = &mut self.cut else { return };
