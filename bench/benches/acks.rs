@@ -96,7 +96,7 @@ impl Room {
     }
 }
 
-/// Pings of a client, and the ack of them, while so many chunks are open of which one slice is here.
+/// Pings of a client, and the ack of them, while `open` chunks are open. One slice of each has arrived.
 fn composed(open: u32) -> impl FnMut() {
     let mut room = Room::new();
     room.grow_window();
@@ -114,13 +114,13 @@ fn composed(open: u32) -> impl FnMut() {
         room.take();
     }
     move || {
-        // So many make an ack due at once: no time passes, in which the block would fail.
+        // `ACK_AFTER` pings make an ack due at once. No time passes, because the block would fail in time.
         (0..ACK_AFTER).for_each(|_| room.say(&[Frame::Ping]));
         assert!(room.take() > 0);
     }
 }
 
-/// The progress of a block of which the client has not the first chunk and so many others.
+/// The progress of a block whose first chunk is missing at the client, and `done` later chunks are done.
 fn read(done: u32) -> impl FnMut() {
     let mut room = Room::new();
     let id = room.server.connections().next().unwrap();
@@ -146,7 +146,7 @@ fn read(done: u32) -> impl FnMut() {
     move || progress(&mut room, &map)
 }
 
-/// An honest ack and what is done, in one datagram.
+/// An honest ack, and a map of the chunks that are done, in one datagram.
 fn progress(room: &mut Room, map: &[u8]) {
     let mut entries = Vec::new();
     ProgressEntry { block: 0, first: 0, map }.write(&mut entries);

@@ -5,9 +5,9 @@
 //! # What is measured
 //!
 //! * **there**: one end sends a packet, its datagrams cross a wire in memory, the other end's application
-//!   has it. Acks come back between the batches, while the stopwatch is held. haulier and laminar repeat
-//!   their acks in each header all the same; renet's ends are new in each batch, for only before the first
-//!   answer does it send no ack packets.
+//!   has it. Acks come back between the batches, while the stopwatch is held. haulier and laminar
+//!   nevertheless repeat their acks in each header. renet's ends are new in each batch, because from its
+//!   first answer on an end of renet sends ack packets.
 //! * **there and back**: a packet there, an answer of 16 bytes back, and the tick of both ends: one frame
 //!   of a game in the steady state, with every ack that the crate sends.
 //! * **ack**: what 16 packets received cost when they are acked: made, carried, taken in.
@@ -28,8 +28,8 @@
 //!   once more. renet leaves that to its transport (encryption, not measured), laminar has none.
 //! * **Duplicates.** haulier refuses them. renet delivers unreliable messages as often as they come, and
 //!   so does laminar, reliable ones too.
-//! * **What is told.** haulier reports each packet as acked or lost, and its poll is measured. renet counts
-//!   loss and tells nothing of single unreliable messages; laminar keeps only what is to be sent again.
+//! * **Reports.** haulier reports each packet as acked or lost, and its poll is measured. renet counts
+//!   loss and reports nothing of single unreliable messages; laminar keeps only what has to be resent.
 //! * **Reliability.** laminar acks and cuts only what is reliable, so its packets there and back are kept
 //!   in a copy for a resend that never comes. Its unreliable ones, in "there", know nothing of acks.
 //! * **Ack packets.** renet sends its acks as datagrams of their own: two a flush where others have one.
@@ -125,7 +125,7 @@ fn packets(c: &mut Criterion) {
     }
 }
 
-/// What is left to do for 16 packets that were received: the ack, made, carried and taken in.
+/// The remaining work for 16 packets that were received: the ack is made, carried and taken in.
 fn acks(c: &mut Criterion) {
     let mut group = c.benchmark_group("ack of 16 packets");
     let payload = Payload::new(100, 1);

@@ -39,10 +39,10 @@ struct Line {
     delay: Duration,
     server: ServerMachine,
     client: RawClient,
-    /// When the link is free again, and what is on the way to the client: when it arrives.
+    /// When the link is free again. Then the datagrams in flight to the client, each with its arrival time.
     free_at: Instant,
     down: VecDeque<(Instant, Vec<u8>)>,
-    /// What is on the way to the server.
+    /// The datagrams in flight to the server, each with its arrival time.
     up: VecDeque<(Instant, Vec<u8>)>,
     /// The newest arrivals, not acknowledged yet.
     arrived: Vec<(u64, Instant)>,

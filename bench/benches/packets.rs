@@ -1,5 +1,5 @@
 //! What the packet layer costs: an endpoint per packet, reassembly against a memcpy, acks, and the
-//! fragments of somebody who wants it to be slow.
+//! fragments of an attacker that wants it to be slow.
 //!
 //!     cargo bench --manifest-path bench/Cargo.toml --bench packets
 //!
@@ -274,8 +274,8 @@ fn reassembly(c: &mut Criterion) {
     }
 }
 
-/// The same recorded packets again and again; between two runs through them the window is emptied, with
-/// the stopwatch held, or all would be duplicates.
+/// Reassembles recorded packets again and again. Before each run through them the window is emptied with the
+/// stopwatch held, because otherwise all would be duplicates.
 fn reassemble<P>(
     group: &mut Group<'_>,
     name: &str,
@@ -404,7 +404,7 @@ fn attack(c: &mut Criterion) {
     let mut group = c.benchmark_group("attack");
     let now = Instant::ZERO;
 
-    // The least that a pool may hold has no room for two packets, so every fragment evicts one.
+    // A pool of the minimum size has no room for two packets, so every fragment evicts one.
     let small =
         FragmentPoolConfig::default().with_max_bytes_per_peer(448 + 2 * 1088).with_max_fragments(2);
     let (mut peer, mut pool) = (Reassembler::new(), FragmentPool::new(small).unwrap());

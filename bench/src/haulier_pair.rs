@@ -47,7 +47,7 @@ impl HaulierPair {
         }
     }
 
-    /// An ack packet from `b` to `a`, and `a` hears of each packet. Due after 16 packets.
+    /// `b` sends an ack packet to `a`, and `a` reads the report on each packet. Due after 16 packets.
     pub fn ack_back(&mut self) -> u64 {
         carry(self.now, &mut self.b, &mut self.a, &mut self.wire, &mut self.datagram, |_| ());
         self.hear()

@@ -22,7 +22,7 @@ pub enum Guarantee {
     Reliable,
 }
 
-/// What a connection calls: it sends datagrams and tells what came.
+/// What a connection calls: it sends datagrams and reports received packets.
 #[derive(Debug)]
 struct Messenger {
     config: Config,

@@ -27,9 +27,9 @@ pub const ANSWER_BYTES: usize = 16;
 /// What a game sends, in the two forms that cost the crates least.
 #[derive(Clone, Debug)]
 pub struct Payload {
-    /// For who copies it: in a buffer that the game uses again.
+    /// For a crate that copies it: in a buffer that the game uses again.
     pub bytes: Vec<u8>,
-    /// For who keeps it: counted references.
+    /// For a crate that keeps it: counted references.
     pub shared: Bytes,
 }
 
@@ -99,7 +99,7 @@ pub trait Pair {
     /// application at `b` then receives is shown to `take`.
     fn there(&mut self, payload: &Payload, take: impl FnMut(&[u8]));
 
-    /// The same from `b` to `a`. News of what was acked are heard too, where there are such.
+    /// `b` sends a packet to `a`, as in [`there`](Self::there). If the crate reports acks, `a` reads these.
     fn back(&mut self, payload: &Payload, take: impl FnMut(&[u8]));
 
     /// A tick passes at both ends: timeouts, resends, statistics.
@@ -112,7 +112,7 @@ pub trait Pair {
     /// What crossed the wire, and what happens on it.
     fn wire(&mut self) -> &mut Wire;
 
-    /// Panics if something that was sent in all rounds so far is not known to have arrived.
+    /// Panics if a packet of any round until now is not known to have arrived.
     fn check_acks(&self);
 }
 
@@ -125,7 +125,7 @@ pub fn exchange<P: Pair>(pair: &mut P, payload: &Payload, answer: &Payload) -> (
     (there, back)
 }
 
-/// Panics unless 300 packets of so many bytes arrive exactly as they were sent, once: 256 there and back,
+/// Panics unless 300 packets of `length` bytes arrive exactly as they were sent, once: 256 there and back,
 /// which must be acked, and 48 without answers.
 pub fn check<P: Pair>(pair: &mut P, length: usize) {
     for seed in 0..=255 {

@@ -1,8 +1,8 @@
 //! renet: two `RenetClient`s with one channel, unreliable. No checksum: it expects one below, as its
 //! netcode transport has. An unreliable message that comes twice is delivered twice. Acks go as packets
-//! of their own, with every flush from the first packet received on, and are acked themselves; what was
-//! acked counts into round trip and loss, and is not told to the application. Datagrams and received
-//! messages are allocated; the payload is not copied on its way in, for it is a counted reference.
+//! of their own, with every flush from the first packet received on, and are acked themselves. Acks count
+//! for round trip and loss, and are not reported to the application. Datagrams and received messages are
+//! allocated; the payload is not copied on its way in, because it is a counted reference.
 
 use renet::{ChannelConfig, ConnectionConfig, RenetClient, SendType};
 

@@ -1,5 +1,6 @@
 //! UDP without a protocol: one thread sends full buffers that the system splits (GSO), another one receives
-//! them joined (GRO), and says how many there were. As many are on the way as lose none.
+//! them joined (GRO), and reports the number of bytes received. The bytes in flight fit into its buffer, so
+//! none are lost.
 
 use std::io::{ErrorKind, IoSliceMut};
 use std::net::UdpSocket;
@@ -10,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::table::{Crossing, cpu_of, spawn};
 
-/// What is on the way at most: half of what a buffer of 4 MiB holds.
+/// Bytes in flight at most: half of what a buffer of 4 MiB holds.
 const MAX_ON_THE_WAY: u64 = 2 << 20;
 
 const CALL_BYTES: usize = 65_507;

@@ -16,7 +16,7 @@ const PROTOCOL_ID: u64 = 7;
 /// No crossing takes as long.
 const MAX: Duration = Duration::from_secs(60);
 
-/// A block of so many bytes, hashed once.
+/// A block of `bytes` bytes. Blocks of the same size are hashed once.
 fn block(bytes: u64) -> Block {
     static BLOCKS: Mutex<BTreeMap<u64, Block>> = Mutex::new(BTreeMap::new());
     let new = || Block::new(1, vec![7; bytes as usize]);

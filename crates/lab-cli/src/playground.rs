@@ -1,7 +1,7 @@
 //! `haulier-lab playground`: the page with the simulator in it, for a browser on this machine.
 //!
-//! The page is computed where it is shown: this serves a few files, and learns nothing of what is done with
-//! them. They are in the program if it was built with them (`build.rs`).
+//! The browser computes the page. This server only sends a few files, and does not learn how they are used.
+//! They are in the program if it was built with them (`build.rs`).
 
 use std::fs::{self, File};
 use std::io::BufWriter;

@@ -12,13 +12,13 @@ use terminal_size::{Width, terminal_size_of};
 /// The longest line, in columns: what is farther apart is not read together.
 const MAX_COLUMNS: usize = 90;
 
-/// The most columns that stay empty at the edge.
+/// The maximum number of columns that stay empty at the edge.
 const MAX_SLACK: usize = 10;
 
 /// Columns between the parts of a line.
 const GAP: usize = 2;
 
-/// The least and the most columns of the bar itself.
+/// The minimum and maximum width of the bar itself, in columns.
 const MIN_BAR: usize = 8;
 const MAX_BAR: usize = 40;
 
@@ -31,7 +31,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// Where a terminal of no known width is wrapped.
 const USUAL_COLUMNS: usize = 80;
 
-/// What there is to show.
+/// What the line shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shown {
     /// From 0 to 1, if the end is known.
@@ -132,12 +132,13 @@ impl<S: Screen> Bar<S> {
     }
 }
 
-/// The columns that may be used of so many.
+/// How many of these columns may be used.
 fn usable(columns: usize) -> usize {
     columns.saturating_sub(1 + MAX_SLACK.min(columns / 6)).clamp(1, MAX_COLUMNS)
 }
 
-/// A line in as many as it needs: between words, or in equal parts if there are none, as in a map.
+/// Breaks a line into as many lines as it needs: between words, or into equal parts if it has no spaces, like
+/// a map.
 fn broken(line: &str, columns: usize) -> Vec<String> {
     let mut left: Vec<char> = line.chars().collect();
     let mut lines = Vec::new();
@@ -152,7 +153,7 @@ fn broken(line: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// One line, of at most so many columns. What matters least goes first when there is no room.
+/// One line of at most `columns` columns. When there is no room, the least important part is left out first.
 fn line(shown: &Shown, columns: usize, turns: usize) -> String {
     let share = shown.share.map(|share| share.clamp(0.0, 1.0));
     let percent = match share {

@@ -53,7 +53,7 @@ pub enum Failure {
     /// Ctrl-C.
     #[error("interrupted; nothing half-written was left behind")]
     Interrupted,
-    /// Ctrl-C of a server, while so many clients were in the middle of something.
+    /// Ctrl-C of a server, while this number of clients were in the middle of a file.
     #[error(
         "interrupted, with clients in the middle of a file: {0}; what they have is kept there, and the \
              same fetch goes on from it"
@@ -130,7 +130,7 @@ impl Failure {
         Self::Peer { kind: ErrorKind::Refused, code: Some(code.byte().into()), text: text.into() }
     }
 
-    /// Whether nobody listens at the port, which may change.
+    /// Whether no program listens at the port. That may change.
     pub const fn is_unreachable(&self) -> bool {
         matches!(self, Self::Peer { kind: ErrorKind::Unreachable, .. })
     }

@@ -1,8 +1,8 @@
 //! Ctrl-C and SIGTERM: a flag that every loop looks at, so that each can clean up after itself.
 //!
 //! The rule: signals within a second of the first are one signal. Wrappers send two at once, as GNU `timeout`
-//! does to its child and then to its group. A later signal ends the program at once: it is a person's, for
-//! whom cleaning up takes too long.
+//! does to its child and then to its group. A later signal ends the program at once: it comes from a person,
+//! because cleaning up takes too long.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -29,11 +29,11 @@ const FIRST_ESTIMATE: Duration = Duration::from_secs(1);
 pub struct Pace {
     /// In words, or empty.
     pub rate: String,
-    /// Whether somebody has measured how long the rest takes; otherwise it is guessed.
+    /// Whether the time for the rest is measured; otherwise it is guessed.
     pub is_measured: bool,
     /// How long the rest takes.
     pub remaining: Option<Duration>,
-    /// What else there is to say, in a line.
+    /// More about it, in one line.
     pub more: String,
     /// What is drawn above it, on a terminal alone.
     pub above: String,
@@ -141,7 +141,7 @@ impl Report {
         }
     }
 
-    /// How much of it is said.
+    /// Sets how much the report prints.
     #[must_use]
     pub fn with_loudness(self, loudness: Loudness) -> Self {
         Self { loudness, ..self }
@@ -151,12 +151,12 @@ impl Report {
         self.loudness == Loudness::Quiet
     }
 
-    /// Whether details are said: for those that are work to find out.
+    /// Whether details are printed. A caller asks this before it does work to find them out.
     pub fn is_verbose(&self) -> bool {
         self.loudness == Loudness::Verbose
     }
 
-    /// What was decided, for who wants to know: on standard error.
+    /// A decision, if details are asked for. Its text goes to standard error.
     pub fn detail(&self, text: &str) {
         if !self.is_verbose() {
             return;
@@ -203,7 +203,7 @@ impl Report {
         }
     }
 
-    /// The same of a fault that was found, which is said when quiet, too.
+    /// An event for a fault that was found. Its text is printed when quiet, too.
     pub fn finding(&self, name: &str, fields: Value, text: &str) {
         if self.json {
             self.event(name, fields, text);
@@ -212,7 +212,7 @@ impl Report {
         }
     }
 
-    /// How it goes, which no script waits for: as text on standard error.
+    /// An event that no script waits for. Its text goes to standard error.
     pub fn status(&self, name: &str, fields: Value, text: &str) {
         if self.json {
             self.event(name, fields, "");
@@ -221,7 +221,7 @@ impl Report {
         }
     }
 
-    /// The same of each of many: as text for who wants to know.
+    /// A status of one of many things. Its text is printed only if details are asked for.
     pub fn each(&self, name: &str, fields: Value, text: &str) {
         self.status(name, fields, if self.is_verbose() { text } else { "" });
     }
@@ -296,7 +296,7 @@ impl Report {
         self.conclude((!ok).then(|| Failure::Negative(what.into())), fields, text)
     }
 
-    /// The same with the failure that it is, if it is one.
+    /// The end of a command that may have failed: the last line, or a summary and `failure`.
     pub fn conclude(
         &self,
         failure: Option<Failure>,
@@ -354,7 +354,7 @@ impl Report {
         self.transfer((done, total), || json!({}), pace);
     }
 
-    /// The same of a transfer that says more: `fields` go into the line of JSON.
+    /// The progress of a transfer in bytes, as in [`progress`](Self::progress), with `fields` in the JSON.
     pub fn transfer(
         &self,
         (done, total): (u64, Option<u64>),

@@ -139,7 +139,7 @@ pub fn in_millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e4).round() / 10.0
 }
 
-/// So many files, in words.
+/// The number of files with its noun, as "1 file" or "2 files".
 pub fn count(files: u64) -> String {
     if files == 1 { "1 file".into() } else { format!("{files} files") }
 }

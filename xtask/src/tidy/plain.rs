@@ -7,7 +7,7 @@
 use super::{File, Finding, Tree};
 
 /// The places that the tree may have.
-const MOST: usize = 181;
+const MOST: usize = 86;
 
 /// Words side by side, each with what to write instead.
 const PHRASES: [(&[&str], &str); 17] = [

@@ -1,4 +1,4 @@
-//! The command line: what there is to ask for, and the help that teaches it.
+//! The command line: the commands with their options, and the help that teaches them.
 
 use haulier_shell::look::LookArgs;
 use haulier_shell::{Globals, units};
@@ -81,7 +81,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, conflicts_with_all = ["wire", "tui", "view", "burst", "no_burst", "timeout"])]
     pub(crate) compare: bool,
 
-    /// The same in slow motion: so many times slower, by default 10.
+    /// As --compare, in slow motion: this many times slower, by default 10.
     #[cfg(feature = "measure")]
     #[arg(
         long,
@@ -119,9 +119,9 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
     pub(crate) queue: Option<u64>,
 
-    /// The most that the sender may use in bits per second. By default there is no limit for `haulier1`,
-    /// which finds out what the link has; for `article` it is 1M after a burst, and without one nine tenths
-    /// of the link's rate.
+    /// The maximum rate of the sender in bits per second. By default there is no limit for `haulier1`, which
+    /// finds out the link's rate; for `article` it is 1M after a burst, and without a burst nine tenths of
+    /// the link's rate.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub(crate) budget: Option<u64>,
 

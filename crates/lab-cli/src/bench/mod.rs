@@ -40,8 +40,8 @@ pub(crate) fn run(args: &BenchArgs, report: &Report) -> Result<(), Failure> {
     }
 }
 
-/// What `measure` makes of each of the jobs, in their order, on every core, with progress. After an
-/// interrupt the rest is left at its default.
+/// The results of `measure` for all jobs, in their order. It runs on every core and shows progress. After an
+/// interrupt the remaining jobs have the default result.
 fn on_every_core<J: Sync, R: Clone + Default + Send>(
     jobs: &[J],
     what: &str,
@@ -52,7 +52,8 @@ fn on_every_core<J: Sync, R: Clone + Default + Send>(
     results.into_iter().map(Option::unwrap_or_default).collect()
 }
 
-/// The same while `goes_on`: jobs that have not begun then are left out. Those that have are finished.
+/// The results of `measure` for the jobs that begin while `goes_on`; a job that has begun is finished. The
+/// result of a job that has not begun is `None`.
 fn on_every_core_while<J: Sync, R: Clone + Send>(
     goes_on: impl Fn() -> bool + Sync,
     jobs: &[J],

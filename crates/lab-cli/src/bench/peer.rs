@@ -88,7 +88,7 @@ fn server(end: &EndArgs) -> Result<SocketAddr, Failure> {
     Ok(SocketAddr::new(place("SERVER_ADDR")?, end.port))
 }
 
-/// The address in a variable of the environment; loopback, if there is none.
+/// The address in a variable of the environment; loopback if the variable is not set.
 fn place(variable: &str) -> Result<IpAddr, Failure> {
     match env::var(variable) {
         Err(VarError::NotPresent) => Ok(Ipv4Addr::LOCALHOST.into()),

@@ -13,7 +13,7 @@ pub(super) fn draw(sender: &ChunkSender, sent: usize, chunks: usize) -> String {
     rows(head, sender.slice_states().map(symbol).collect())
 }
 
-/// The same of haulier/1, whose sender knows what is missing: of the first chunk that is on its way.
+/// The first open chunk of haulier/1 as rows of characters. Its sender knows which slices are missing.
 pub(super) fn draw_sending(map: &BlockMap) -> String {
     let Some(chunk) = map.open.first() else { return String::new() };
     let (at, chunks) = (chunk.index + 1, map.chunks);

@@ -150,7 +150,7 @@ fn check_join(run: &Finished, bytes: usize) -> Value {
     assert!(sent <= slices as f64 * cuts + more, "each source slice is new once in a cut: {done}");
     // A slice may be as large as its datagram, which is what the path was found to carry in a slow join.
     assert!(number(&done, "slices_sent") >= bytes.div_ceil(1472) as f64, "{done}");
-    // Three copies of the request, and what came through of the rest.
+    // Three copies of the request, and the other datagrams that arrived.
     assert!(number(&done, "wire_bytes_out") >= 3_600.0, "{done}");
     assert!(number(&done, "wire_bytes_in") > bytes as f64, "{done}");
     assert!(number(&done, "wire_bytes") > number(&done, "wire_bytes_in"), "{done}");

@@ -1,4 +1,4 @@
-//! `--help` and `--version`: what a person reads first says what there is.
+//! `--help` and `--version`: the texts that a person reads first name the commands and options.
 
 use crate::support::haulier as lab;
 

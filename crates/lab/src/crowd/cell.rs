@@ -43,11 +43,11 @@ const MIN_QUEUE_BYTES: u64 = 4_500;
 /// The flows of a run begin within this time, evenly.
 const START: Duration = Duration::from_secs(1);
 
-/// A run lasts this long, and so many round trips.
+/// A run lasts `LASTS` plus `LASTS_RTTS` round trips.
 const LASTS: Duration = Duration::from_secs(15);
 const LASTS_RTTS: u32 = 25;
 
-/// One on a fast bottleneck is shorter: it has a million packets a second.
+/// A run on a fast bottleneck has this time in place of `LASTS`: it has a million packets a second.
 const FAST_LASTS: Duration = Duration::from_secs(4);
 
 /// One crowd on one link.
@@ -55,7 +55,7 @@ const FAST_LASTS: Duration = Duration::from_secs(4);
 pub struct Cell {
     /// Its number.
     pub number: u32,
-    /// Who shares the link.
+    /// The senders that share the link, and the kind of link.
     pub mix: Mix,
     /// How many flows there are, those that join and leave included.
     pub flows: u32,

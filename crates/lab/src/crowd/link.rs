@@ -14,7 +14,7 @@ const SLOW_UP_PART: u64 = 20;
 /// How much faster than a bottleneck the way of the acks is, where the way up is the bottleneck.
 const UPLOAD_DOWN_TIMES: u64 = 10;
 
-/// A step of the rate lasts this long, and so many round trips.
+/// A step of the rate lasts `STEP` plus `STEP_RTTS` round trips.
 const STEP: Duration = Duration::from_secs(2);
 const STEP_RTTS: u32 = 4;
 

@@ -1,4 +1,4 @@
-//! Who shares a link with whom, and what is odd about the link.
+//! The senders that share a link, and what is odd about the link.
 
 /// The senders of a cell, and its kind of link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

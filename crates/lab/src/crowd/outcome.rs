@@ -38,11 +38,11 @@ pub struct Outcome {
     pub dropped: f64,
     /// The queueing delay, from the last start on: the median.
     pub queue_p50: Duration,
-    /// The same: the 95th percentile.
+    /// The queueing delay, from the last start on: the 95th percentile.
     pub queue_p95: Duration,
-    /// The time that the slowest of ours took for what a fair share of the link carries in half a run, over
-    /// that half. If the run was too short, at the pace that it had; 100 at most. Where there is none of
-    /// ours, of TCP.
+    /// The time that the slowest flow of ours took for the bytes that a fair share of the link carries in
+    /// half a run, over that half; 100 at most. If the run was too short for these bytes, the time is
+    /// extrapolated from the flow's mean rate. In a run without flows of ours, the slowest flow of TCP.
     pub completion: f64,
     /// The mean share of ours beside TCP, over a fair share.
     pub beside_tcp: Option<f64>,
@@ -105,8 +105,8 @@ impl FlowOutcome {
     }
 }
 
-/// The seconds from `starts` until so many bytes were there; if they are not at `end`, at the pace until
-/// then.
+/// The seconds from `starts` until `bytes` bytes had arrived. If fewer arrived until `end`, the seconds at
+/// the mean rate until then; `None` if no byte arrived.
 fn time_for(throughput: &Throughput, starts: Instant, end: Instant, bytes: u64) -> Option<f64> {
     let mut got = 0;
     for (window, more) in (1..).zip(throughput.windows()) {

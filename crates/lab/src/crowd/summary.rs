@@ -30,23 +30,23 @@ pub struct Summary {
     pub stalled: usize,
     /// Jain's index: the median of the cells.
     pub jain_p50: f64,
-    /// The same: a twentieth of the cells have less.
+    /// Jain's index: a twentieth of the cells have less.
     pub jain_p5: f64,
     /// The part of the link that is used: the median of the cells.
     pub used_p50: f64,
-    /// The same: a twentieth of the cells have less.
+    /// The part of the link that is used: a twentieth of the cells have less.
     pub used_p5: f64,
     /// The fraction dropped: the median of the cells.
     pub dropped_p50: f64,
-    /// The same: a twentieth of the cells have more.
+    /// The fraction dropped: a twentieth of the cells have more.
     pub dropped_p95: f64,
     /// The cells' median queueing delays, in ms: the median.
     pub queue_ms_p50: f64,
-    /// The cells' 95th percentiles of it, in ms: a twentieth of the cells have more.
+    /// The cells' 95th percentiles of the queueing delay, in ms: a twentieth of the cells have more.
     pub queue_ms_p95: f64,
     /// The completion of the slowest: the median of the cells.
     pub completion_p50: f64,
-    /// The same: a twentieth of the cells have more.
+    /// The completion of the slowest: a twentieth of the cells have more.
     pub completion_p95: f64,
     /// The share beside TCP over a fair one: a twentieth of the cells have less, half of them, and a
     /// twentieth more.
@@ -54,7 +54,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of these runs.
+    /// The summary of these runs.
     pub fn new<'a>(runs: impl IntoIterator<Item = &'a Outcome>) -> Self {
         let runs: Vec<&Outcome> = runs.into_iter().collect();
         let count = |is_it: fn(&Outcome) -> bool| runs.iter().filter(|run| is_it(run)).count();
@@ -98,7 +98,7 @@ fn is_dropping(run: &Outcome) -> bool {
     run.dropped > MAX_DROPPED
 }
 
-/// The value that this part of them is not above; zero if there are none.
+/// The smallest value that at least this part of the values do not exceed; zero if `values` is empty.
 fn percentile(mut values: Vec<f64>, part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = (values.len() as f64 * part).ceil() as usize;

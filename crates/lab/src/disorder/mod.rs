@@ -1,7 +1,7 @@
 //! Links that deliver late, out of order, in bunches, twice or not at all: one join over each, against the
 //! physical limit.
 //!
-//! A sender that learns the link from the times at which its datagrams arrive is told least on such links.
+//! A sender that estimates the link from the arrival times of its datagrams learns least on such links.
 //! A [`Disorder`] says what one does to datagrams; the rows of the project's lab are among the
 //! [named ones](Disorder::NAMED), and the [jittery](Disorder::jittery), [bunched](Disorder::bunched) and
 //! [policed](Disorder::policed) ones are others of the same kinds, so that nothing is tuned to a row.
@@ -43,7 +43,7 @@ pub struct Disorder {
     pub twice_permille: u64,
     /// Packets arrive at multiples of this time, in ms; 0 is at once.
     pub bunch_ms: u64,
-    /// A policer with a bucket of so many KiB, on a line five times as fast; 0 is none.
+    /// The bucket of a policer in KiB, on a line five times as fast; 0 means no policer.
     pub police_kib: u64,
 }
 
@@ -158,7 +158,7 @@ impl Disorder {
         join_limit(&link, bytes as u64)
     }
 
-    /// One join for a block of so many bytes.
+    /// One join for a block of `bytes` bytes.
     pub fn join(&self, joining: Joining, bytes: usize, seed: u64) -> Join {
         let mut world = World::new(seed).for_measuring();
         let homes = Homes::new(&mut world, &Access::default(), &Access::from(self.link()));
@@ -185,7 +185,7 @@ impl Disorder {
         Join { time, limit: self.limit(bytes), wire: sent as f64 / bytes as f64 }
     }
 
-    /// Joins with so many seeds.
+    /// One join for each seed from 1 to `seeds`.
     pub fn joins(&self, joining: Joining, bytes: usize, seeds: u64) -> Joins {
         Joins((1..=seeds).map(|seed| self.join(joining, bytes, seed)).collect())
     }

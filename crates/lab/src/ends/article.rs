@@ -24,7 +24,7 @@ struct Exchange {
     asks_at: Option<Instant>,
     /// Whether chunks are read, so that the next can arrive.
     reads: bool,
-    /// When the last chunk was complete, and how many there were.
+    /// The number of complete chunks, and when the last one was complete.
     received: (usize, Instant),
 }
 

@@ -41,7 +41,7 @@ impl Haulier {
         Self::beginning(world, homes, ((server, client), keys), block, reading, Instant::ZERO)
     }
 
-    /// The same with a client that begins at this time.
+    /// A server and a client as in [`new`](Self::new), but the client begins at `begins`.
     pub(crate) fn beginning(
         world: &mut World,
         homes: Homes,

@@ -82,7 +82,7 @@ pub fn joiners(crowd: &Joiners, report: &JoinersReport) -> String {
     figure.finish()
 }
 
-/// Times in order, in seconds, of so many clients.
+/// The times of a curve in ascending order, in seconds, and the number of all clients.
 struct Curve {
     times: Vec<f64>,
     clients: f64,

@@ -81,7 +81,7 @@ fn about(panels: &[Panel]) -> String {
     )
 }
 
-/// Of those that were measured and did not fail.
+/// The geometric mean of the medians that were measured and did not fail.
 fn geometric_mean(medians: &[Option<f64>]) -> f64 {
     let logarithms: Vec<f64> = medians
         .iter()

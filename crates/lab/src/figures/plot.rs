@@ -73,7 +73,7 @@ impl Figure {
             writeln!(self.0, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{words}</text>");
     }
 
-    /// A line through points, broken where there is none.
+    /// A line through points. A `None` between two points breaks it.
     pub(crate) fn line(
         &mut self,
         class: &str,

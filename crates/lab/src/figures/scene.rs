@@ -27,7 +27,8 @@ const ROW: usize = 86;
 const MAP: f64 = 10.0;
 const AFTER_LANE: f64 = 34.0;
 
-/// The picture moves in steps of so many ms of the link, and lasts so long: then it stands for a moment.
+/// The picture moves in steps of `STEP_MS` of the link's time. It plays for `PLAYS` seconds, then it stands
+/// still for `STANDS` seconds.
 const STEP_MS: u64 = 8;
 const PLAYS: f64 = 9.0;
 const STANDS: f64 = 3.0;

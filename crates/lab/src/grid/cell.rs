@@ -50,9 +50,9 @@ pub enum Oddity {
     /// Nothing but a little jitter, which keeps the order.
     #[default]
     None,
-    /// It delays each by up to so many ms, uniformly, whatever that does to their order.
+    /// It delays each packet by up to this number of ms, uniformly, whatever that does to their order.
     Reorders(u64),
-    /// It delivers at multiples of so many ms.
+    /// It delivers packets at multiples of this number of ms.
     Bunches(u64),
 }
 
@@ -143,9 +143,9 @@ impl Cell {
         self.number.is_multiple_of(7)
     }
 
-    /// The physical limit L: propagation, and the time of so many bytes on the bottleneck, lost ones sent
-    /// again; half of an odd link's delay. A run with fewer losses than the mean, or a luckier bunch, can be
-    /// slightly below it. For a join it includes the delay of the request.
+    /// The physical limit L: propagation, the time that `wire_bytes` and the resent bytes take on the
+    /// bottleneck, and the mean delay of an odd link. A run with fewer losses than the mean, or a luckier
+    /// bunch, can be slightly below it. For a join it includes the delay of the request.
     pub fn limit(&self, wire_bytes: u64, is_join: bool) -> Duration {
         let halves = if is_join { 2 } else { 1 };
         let bits = wire_bytes * 8;

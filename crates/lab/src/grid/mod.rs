@@ -36,11 +36,11 @@ use stage::Stage;
 /// Bytes of the block that is timed.
 pub const BLOCK_BYTES: u64 = 256 << 10;
 
-/// The slices of it, of 1024 bytes each, that all but haulier/1 send.
+/// The number of its slices of 1024 bytes. All strategies except haulier/1 send these.
 pub const SLICES: u64 = 256;
 
-/// The same of the size that fills a datagram of 1200 bytes. A join sends its first chunk beside a welcome,
-/// in the smaller ones.
+/// The number of its slices of the size that fills a datagram of 1200 bytes. A join sends its first chunk
+/// beside a welcome, in slices of 1024 bytes.
 pub const LARGE_SLICES: u64 = 226;
 
 /// What each slice of haulier/1 has on the wire besides its data: the slice frame (7), the data header (13),
@@ -50,7 +50,7 @@ const SLICE_OVERHEAD_BYTES: u64 = 7 + 13 + 16 + 28;
 /// Bytes on the wire of a slice of 1024 bytes.
 pub const SLICE_WIRE_BYTES: u64 = 1024 + SLICE_OVERHEAD_BYTES;
 
-/// The same on the article's wire: header and check (13), UDP and IPv4 (28).
+/// Bytes of such a slice on the article's wire, with header and check (13), UDP and IPv4 (28).
 pub const ARTICLE_SLICE_WIRE_BYTES: u64 = 1024 + 13 + 28;
 
 /// How the block is sent.
@@ -171,7 +171,7 @@ pub fn run(strategy: Strategy, cell: &Cell, seed: u64, kit: &Kit) -> Outcome {
     play(strategy, cell, seed, kit, None)
 }
 
-/// The same run, with snapshots at several times.
+/// The run of [`run`], with snapshots at several times.
 pub fn replay(strategy: Strategy, cell: &Cell, seed: u64, kit: &Kit) -> (Outcome, Vec<Moment>) {
     let mut moments = Vec::new();
     let outcome = play(strategy, cell, seed, kit, Some(&mut moments));

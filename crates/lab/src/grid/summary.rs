@@ -49,24 +49,24 @@ pub struct Summary {
     pub worst_cell: f64,
     /// Slices sent beyond those of the block, as a fraction of these: the mean.
     pub waste: f64,
-    /// The same: the 95th percentile of the runs.
+    /// Slices sent beyond those of the block, as a fraction of these: the 95th percentile of the runs.
     pub waste_p95: f64,
     /// KiB that the bottleneck's full queue dropped: the mean.
     pub dropped_kib: f64,
-    /// The same: the 95th percentile of the runs.
+    /// KiB that the bottleneck's full queue dropped: the 95th percentile of the runs.
     pub dropped_kib_p95: f64,
     /// Peak of the bottleneck's queue in KiB, median.
     pub queue_kib_p50: f64,
-    /// The same: the 95th percentile of the runs.
+    /// Peak of the bottleneck's queue in KiB, 95th percentile of the runs.
     pub queue_kib_p95: f64,
     /// The mean queueing delay of the packets of a run, in ms: the mean over runs.
     pub wait_ms: f64,
-    /// The same: the 95th percentile of the runs.
+    /// The mean queueing delay of the packets of a run, in ms: the 95th percentile of the runs.
     pub wait_ms_p95: f64,
 }
 
 impl Summary {
-    /// Of these runs.
+    /// The summary of these runs.
     pub fn new<'a>(cells: impl IntoIterator<Item = &'a CellRuns>) -> Self {
         let cells: Vec<&CellRuns> = cells.into_iter().collect();
         let runs = || cells.iter().flat_map(|cell| &cell.runs);
@@ -101,7 +101,7 @@ impl Summary {
     }
 }
 
-/// The quantile of the values, by nearest rank; 0 if there are none.
+/// The quantile of the values, by nearest rank; 0 if there is no value.
 fn percentile(numbers: impl Iterator<Item = f64>, part: f64) -> f64 {
     let mut numbers: Vec<f64> = numbers.collect();
     numbers.sort_by(f64::total_cmp);

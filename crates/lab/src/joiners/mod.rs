@@ -30,7 +30,7 @@ const UPLINK_QUEUE: Duration = Duration::from_millis(20);
 /// Hostile clients act this often.
 const HOSTILE_EVERY: Duration = Duration::from_millis(500);
 
-/// Junk comes from so many hosts.
+/// The number of hosts that send junk.
 const JUNK_HOSTS: u32 = 100;
 
 /// The first address of the clients.
@@ -49,14 +49,14 @@ pub enum JoinBy {
     Ticket,
 }
 
-/// What a server is told of its uplink.
+/// What a server knows of its uplink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// Its rate.
     Rate,
-    /// Nothing: it takes it for unlimited.
+    /// Nothing: it takes the uplink for unlimited.
     Nothing,
-    /// That it has to find out.
+    /// That it has to find out the rate.
     ToFindOut,
 }
 
@@ -69,7 +69,7 @@ pub struct Joiners {
     pub bytes: u64,
     /// The rate of the server's uplink, in bits per second.
     pub uplink_bps: u64,
-    /// What the server is told of that rate.
+    /// What the server knows of that rate.
     pub told: Told,
     /// Connections at a time; `None` for all.
     pub seats: Option<usize>,
@@ -111,7 +111,8 @@ pub struct JoinersReport {
 }
 
 impl Joiners {
-    /// Runs it until all have joined, or `lasts` is over. `progress` hears how many have, now and then.
+    /// Runs it until all have joined, or `lasts` is over. Now and then `progress` gets the number of clients
+    /// that have joined.
     #[must_use]
     pub fn run(&self, lasts: Duration, mut progress: impl FnMut(usize)) -> JoinersReport {
         let mut world = World::new(self.seed).for_measuring();

@@ -18,15 +18,15 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// When it has its bytes if nobody else is there.
+    /// When it has its bytes if it is the only flow.
     #[must_use]
     pub fn alone(&self) -> Duration {
         self.delay * 2 + Duration::from_secs_f64(self.bytes * 8.0 / self.max_bps)
     }
 }
 
-/// The seconds that are computed at once: shorter than the transfer of any link there is; and of what all
-/// take together, a small part.
+/// The seconds that are computed at once: less than a transfer takes on any of the links, and a small part
+/// of the time that all take together.
 const MIN_STEP: f64 = 0.001;
 const STEPS: f64 = 20_000.0;
 

@@ -20,7 +20,7 @@ const POLICED_LINE: u64 = 5;
 pub struct JoinLink {
     /// Its name.
     pub name: &'static str,
-    /// What there is to say about it: rate, round trip, and what is special.
+    /// Its rate, its round trip, and what is special about it.
     pub notes: Vec<String>,
     access: Access,
     /// The rate of the limit, in bits per second; none for a record.
@@ -28,9 +28,9 @@ pub struct JoinLink {
 }
 
 impl JoinLink {
-    /// How many there are, and how many of them are of the first kind.
+    /// The number of links.
     pub const COUNT: usize = 17;
-    /// See there.
+    /// The number of plain links, which come first.
     pub const FIRST_KIND: usize = Profile::ALL.len();
 
     /// All of them: the ten first.

@@ -25,11 +25,11 @@ use crate::rivals::TcpReceiver;
 use crate::rivals::bbr::BbrSender;
 use crate::rivals::cubic::CubicSender;
 
-/// A join that takes longer than this and so many limits hangs.
+/// A join that takes longer than `PATIENCE` plus `PATIENCE_LIMITS` times the limit hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PATIENCE_LIMITS: u32 = 5;
 
-/// What is sent after the block is complete counts for this long.
+/// Bytes that the server sends within this time after the block is complete are counted too.
 const AFTERMATH: Duration = Duration::from_millis(500);
 
 /// The client begins within this time, so that bunches fall differently in each run.
@@ -38,7 +38,7 @@ const PHASE: Duration = Duration::from_millis(100);
 /// The largest block of the article's sender: one chunk.
 const MAX_ARTICLE_BYTES: u64 = 256 << 10;
 
-/// Who joins.
+/// A way to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Joiner {
     /// haulier/1 with a token that says where the client is.
@@ -91,7 +91,7 @@ impl Joiner {
         matches!(self, Self::Token | Self::Ticket)
     }
 
-    /// Whether it can send a block of so many bytes.
+    /// Whether it can send a block of `bytes` bytes.
     pub const fn can_send(self, bytes: u64) -> bool {
         !matches!(self, Self::Article) || bytes <= MAX_ARTICLE_BYTES
     }
@@ -104,7 +104,7 @@ impl Join {
     }
 }
 
-/// One join for this block. The same seed is the same run.
+/// One join for this block. Equal seeds give equal runs.
 pub fn join(link: &JoinLink, joiner: Joiner, block: &Block, seed: u64) -> Join {
     let begins = Instant::from_nanos(Rng::stream(seed, 76).below(PHASE.as_nanos() as u64));
     let (access, bytes) = (link.access(seed), block.data().len() as u64);
@@ -175,8 +175,8 @@ fn tcp(
     Box::new(move |world| world.host(receiver).in_order_bytes() >= bytes)
 }
 
-/// The value that this part of the joins does not exceed, of even numbers the lower of the middle two;
-/// infinite if there is none.
+/// The value that this part of the joins does not exceed; infinite if `joins` is empty. The median of an even
+/// number of joins is the lower of the middle two.
 pub fn percentile(joins: &[Join], part: f64, of: impl Fn(&Join) -> f64) -> f64 {
     let mut values: Vec<f64> = joins.iter().map(of).collect();
     values.sort_by(f64::total_cmp);

@@ -135,7 +135,7 @@ impl OddLink {
         }
     }
 
-    /// The same with several seeds, from `seed` on.
+    /// One report for each of `runs` seeds, from `seed` on.
     pub fn runs(&self, contender: Contender, seed: u64, runs: u64) -> Vec<OddReport> {
         (0..runs).map(|n| self.run(contender, seed + n)).collect()
     }
@@ -145,7 +145,7 @@ impl OddReport {
     /// The median run by time, separately for the join and the warm block.
     ///
     /// # Panics
-    /// If there is none.
+    /// If `reports` is empty.
     pub fn median(reports: &[Self]) -> Self {
         let median = |pick: fn(&Self) -> Timing| {
             let mut timings: Vec<Timing> = reports.iter().map(pick).collect();

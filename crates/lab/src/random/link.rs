@@ -80,7 +80,7 @@ pub struct RandomLink {
     pub bunch_ms: f64,
     /// The rates over the drawn one, each for `step_ms`, again and again; empty if it does not change.
     pub steps: Vec<f64>,
-    /// See there.
+    /// How long each of the `steps` lasts, in ms.
     pub step_ms: f64,
     /// Whether CoDel drops from its queues.
     pub codel: bool,

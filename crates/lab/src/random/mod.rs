@@ -33,11 +33,11 @@ const LINK_PATIENCE: Duration = Duration::from_secs(60);
 /// Crowds that are not done by then have failed, as in `random_crowds.py`.
 const CROWD_PATIENCE: Duration = Duration::from_secs(90);
 
-/// Programs that are started at once begin within so long for each of them: about what the script's shell
-/// takes to start one on the lab's machine. A crowd in step to the nanosecond is none that there is.
+/// Programs that are started at once begin within this time for each of them: about the time that the
+/// script's shell takes to start one on the lab's machine. No real crowd begins within one nanosecond.
 const STARTING: Duration = Duration::from_millis(5);
 
-/// The joins over a link begin after a second, and by so much later: rates that change have gone on for a
+/// The joins over a link begin at `LINK_BEGINS` or up to `PHASE` later: rates that change have gone on for a
 /// while, and bunches fall anywhere.
 const LINK_BEGINS: Duration = Duration::from_secs(1);
 const PHASE: Duration = Duration::from_millis(100);
@@ -81,7 +81,7 @@ pub fn run_crowd(
     rush.run(sender, block, seed)
 }
 
-/// To so many places, as Python's `round` does.
+/// Rounds to `places` decimal places, as Python's `round` does.
 fn rounded(number: f64, places: usize) -> f64 {
     format!("{number:.places$}").parse().unwrap_or(number)
 }

@@ -18,9 +18,9 @@ pub struct LinkSummary {
     pub first: f64,
     /// The time over the physical limit: the median; infinite if it failed.
     pub p50: f64,
-    /// The same: a tenth of the links have more.
+    /// The time over the physical limit: a tenth of the links have more.
     pub p90: f64,
-    /// The same: a twentieth of the links have more.
+    /// The time over the physical limit: a twentieth of the links have more.
     pub p95: f64,
     /// Links on which it failed.
     pub failures: usize,
@@ -63,9 +63,9 @@ pub struct CrowdSummary {
     pub crowds: usize,
     /// The part of the packets that the bottleneck dropped: the median.
     pub dropped_p50: f64,
-    /// The same: a tenth of the crowds have more.
+    /// The part of the packets that the bottleneck dropped: a tenth of the crowds have more.
     pub dropped_p90: f64,
-    /// The same: the most.
+    /// The part of the packets that the bottleneck dropped: the maximum.
     pub dropped_worst: f64,
     /// Of all that was dropped in all crowds, the part that was sent before the first feedback of its join.
     pub blind: f64,
@@ -79,7 +79,7 @@ pub struct CrowdSummary {
     pub mean: Beside,
     /// Jain's index of the mean rates: the median.
     pub jain_p50: f64,
-    /// The same: the least.
+    /// Jain's index of the mean rates: the minimum.
     pub jain_worst: f64,
     /// Crowds that were not done in time.
     pub not_done: usize,

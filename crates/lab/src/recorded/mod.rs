@@ -1,4 +1,4 @@
-//! Long transfers over recorded links: how much of what the link could carry arrives, and what waits for it.
+//! Long transfers over recorded links: the used part of what the link could carry, and its queue.
 //!
 //! A [`RecordedLink`] is a record each way with a delay and a queue; a run is one [`Sender`] alone on it for
 //! a minute or more, from anywhere in the record. Its [`Outcome`] says what was used of the opportunities of
@@ -33,7 +33,7 @@ pub struct RecordedLink {
     pub queue_bytes: u64,
 }
 
-/// Who sends.
+/// The sender of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sender {
     /// haulier/1.
@@ -56,10 +56,10 @@ pub struct Outcome {
     pub link_mbit: f64,
     /// The queueing delay: the median.
     pub queue_p50: Duration,
-    /// The same: the 95th percentile.
+    /// The queueing delay: the 95th percentile.
     pub queue_p95: Duration,
-    /// The 95th percentile of how long a packet waits whose queue is empty: what nobody can be better than
-    /// who always sends.
+    /// The 95th percentile of the time that a packet waits at an empty queue: the minimum for a sender that
+    /// always sends.
     pub link_p95: Duration,
     /// Bytes that the full queue dropped, over those that it was offered.
     pub dropped: f64,
@@ -165,7 +165,7 @@ impl Sender {
 mod tests {
     use super::*;
 
-    /// A queue filler uses what there is, and has the queue full of it: so both are measured.
+    /// A queue filler uses the link and fills its queue, so this shows that both are measured.
     #[test]
     fn cubic_fills_a_recorded_link_and_its_queue() {
         for name in RecordedLink::NAMES {

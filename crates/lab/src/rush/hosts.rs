@@ -30,7 +30,7 @@ pub(super) struct Server {
     machine: ServerMachine,
     block: Block,
     heard: HashMap<SocketAddr, Instant>,
-    /// Who is connecting, and when the program gives each its block.
+    /// The clients that are connecting, and when the program gives each its block.
     connecting: VecDeque<(Instant, ConnectionId)>,
 }
 

@@ -24,10 +24,10 @@ pub(crate) use hosts::Client;
 use hosts::Server;
 use tcp::{TcpClient, TcpServer};
 
-/// How often it is looked who is done.
+/// How often the run looks which joins are done.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Who sends.
+/// The sender of all joins of a rush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Sender {
     /// haulier/1 with a token that says where the client is: the server may send at once.
@@ -82,7 +82,7 @@ pub struct Rush {
     pub access: Access,
     /// When each begins.
     pub begins: Vec<Duration>,
-    /// Who serves them.
+    /// Whether one server serves all clients, or each client has its own.
     pub servers: Servers,
     /// After the last has begun, the run is over by then.
     pub patience: Duration,
@@ -97,8 +97,8 @@ pub struct RushReport {
     pub offered: u64,
     /// Packets of these that its queue, or the queue's manager, dropped.
     pub dropped: u64,
-    /// Of the dropped ones, those of joins whose server had heard nothing yet but requests: what first
-    /// flights lose. Of ours only.
+    /// Of the dropped packets, those of joins whose server had received only requests until then: the losses
+    /// of first flights. For haulier/1 only.
     pub dropped_blind: u64,
     /// Bytes that the bottleneck was offered, headers included.
     pub offered_bytes: u64,
@@ -154,7 +154,7 @@ enum Serving {
 }
 
 impl Rush {
-    /// Runs it until all have their block, or patience is over. The same seed is the same run.
+    /// Runs it until all have their block, or patience is over. Equal seeds give equal runs.
     pub fn run(&self, sender: Sender, block: &Block, seed: u64) -> RushReport {
         let world = World::new(seed).for_measuring();
         let mut world = if sender.is_ours() { world.watched() } else { world };

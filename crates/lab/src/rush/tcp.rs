@@ -12,7 +12,7 @@ use crate::rivals::TcpReceiver;
 use crate::rivals::bbr::BbrSender;
 use crate::rivals::cubic::CubicSender;
 
-/// Bytes of a datagram of the handshake, so that it has 60 on the link. No segment and no ack has as many.
+/// Bytes of a datagram of the handshake, so that it has 60 on the link. No segment has this length.
 const HELLO_BYTES: usize = 60 - 28;
 
 /// What a datagram of the handshake is, by its first byte.
@@ -33,8 +33,8 @@ fn hello(kind: u8) -> [u8; HELLO_BYTES] {
     datagram
 }
 
-/// The kind of a datagram of the handshake. An ack with one run is as long, and begins with a number of
-/// segments: none has so many.
+/// The kind of a datagram of the handshake. An ack with one run has the same length, but it ends with the end
+/// of that run, which is never zero.
 fn kind_of(datagram: &[u8]) -> Option<u8> {
     let is_hello = datagram.len() == HELLO_BYTES
         && datagram[0] == 0xff

@@ -54,7 +54,7 @@ impl Fault {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Filter {
     fault: Option<Fault>,
-    /// Of each chunk, the slices that came through, and how many it has.
+    /// For each chunk, the slices that came through, and the number of its slices.
     came: BTreeMap<u16, (BTreeSet<usize>, usize)>,
 }
 

@@ -20,8 +20,8 @@ use super::Scene;
 use super::article::{ASKS_EVERY, REQUEST};
 use crate::ends::{Homes, addresses};
 
-/// Bytes of the block in a packet of as many fragments as there may be: the first byte of a packet is its
-/// number, because one whose ack was lost comes twice.
+/// Bytes of the block in a packet of the maximum number of fragments. The first byte of a packet is its
+/// number, because a packet whose ack was lost comes twice.
 const PACKET_BYTES: usize = MAX_FRAGMENTS * FRAGMENT_BYTES - NUMBERED_HEADER_BYTES - 1;
 
 /// How many packets a block of this length is.

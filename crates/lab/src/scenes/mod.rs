@@ -31,14 +31,14 @@ pub use tables::{Budget, Tables, tables};
 pub use take::{Kind, Outcome, Row, Take};
 pub use text::SceneError;
 
-/// Who sends.
+/// A sender of a scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Sender {
     /// haulier/1 by ticket.
     Haulier,
     /// The article's sender: a burst of each chunk, then 1 Mbit/s.
     Article,
-    /// The same without the burst.
+    /// The article's sender without the burst.
     ArticlePaced,
     /// The block as fragments of large packets; one that misses a fragment is sent again as a whole.
     Fragments,
@@ -86,7 +86,7 @@ pub struct Captured {
 /// Everything that a run depends on. Its text is a query: [`parse`](Self::parse), and `to_string` back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
-    /// Who sends, each alone on the link: one to four.
+    /// The senders, each alone on the link: one to four.
     pub senders: Vec<Sender>,
     /// Bits per second of the link, both ways, from 100,000 to 1,000,000,000.
     pub rate_bps: u64,

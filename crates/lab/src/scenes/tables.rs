@@ -33,8 +33,8 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// How often a packet of the most fragments is sent until it arrives, by the formula. The article says
-    /// 10; `1 / (1 - 0.924)` is 13.1.
+    /// How often a packet with the maximum number of fragments is sent until it arrives, by the formula. The
+    /// article says 10; `1 / (1 - 0.924)` is 13.1.
     pub fn sends(&self) -> f64 {
         self.fragments.last().map_or(1.0, |(_, lost, _)| 1.0 / (1.0 - lost))
     }

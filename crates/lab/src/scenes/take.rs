@@ -62,7 +62,7 @@ pub struct Row {
 /// A lane from its beginning to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Take {
-    /// Who sent.
+    /// The sender of this lane.
     pub sender: Sender,
     /// Every datagram, in the order of sending.
     pub rows: Vec<Row>,

@@ -1,4 +1,4 @@
-//! Scenes as they are written, played, and told.
+//! Scenes as text, the takes that they play, the tables of the articles, and the lessons.
 
 use std::collections::BTreeSet;
 

@@ -10,7 +10,7 @@ use super::percentile;
 /// Packets on frames, from the server to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GameStream {
-    /// What is sent.
+    /// The interval and size of the packets, and when blocks start.
     pub game: Game,
     /// Packets sent from this time on count,
     pub from: Instant,

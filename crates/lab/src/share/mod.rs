@@ -26,12 +26,12 @@ pub fn config() -> ConnectionConfig {
     ConnectionConfig::default()
 }
 
-/// The same during play, where the block must not delay the game.
+/// The configuration during play, where the block must not delay the game.
 pub fn config_in_play() -> ConnectionConfig {
     config().with_urgency(Urgency::DuringPlay)
 }
 
-/// The same with this maximum rate, to test the harness itself.
+/// The configuration with this maximum rate, to test the harness itself.
 pub fn config_at(rate_bps: u64) -> ConnectionConfig {
     ConnectionConfig::default().with_max_rate_bps(rate_bps)
 }
@@ -41,9 +41,9 @@ pub fn config_at(rate_bps: u64) -> ConnectionConfig {
 enum Kind {
     /// haulier/1, with this configuration at both ends.
     Haulier(ConnectionConfig),
-    /// A TCP bulk transfer.
+    /// A TCP bulk transfer with CUBIC.
     Cubic,
-    /// The same with BBR.
+    /// A TCP bulk transfer with BBR.
     Bbr,
 }
 
@@ -83,7 +83,7 @@ impl Competitor {
         Self::of(Kind::Cubic)
     }
 
-    /// The same with BBR.
+    /// A TCP bulk transfer with BBR.
     pub const fn bbr() -> Self {
         Self::of(Kind::Bbr)
     }
@@ -98,37 +98,37 @@ impl Competitor {
         Self { game: Some(stream), ..Self::of(Kind::Haulier(config)) }
     }
 
-    /// The same with blocks of this size.
+    /// This flow with blocks of `bytes` bytes.
     pub const fn with_blocks_of(mut self, bytes: usize) -> Self {
         self.block_bytes = bytes;
         self
     }
 
-    /// The same with the client as the sender of the blocks. Only of ours: TCP goes down.
+    /// This flow with the client as the sender of the blocks. Only for haulier/1: TCP sends down.
     pub const fn uploading(mut self) -> Self {
         self.sender = Sender::Client;
         self
     }
 
-    /// The same with a game on the connection.
+    /// This flow with a game on the connection.
     pub const fn with_game(mut self, stream: GameStream) -> Self {
         self.game = Some(stream);
         self
     }
 
-    /// The same with a later start.
+    /// This flow with its start at `starts`.
     pub const fn starting_at(mut self, starts: Instant) -> Self {
         self.starts = starts;
         self
     }
 
-    /// The same with a client that closes its connection at this time. TCP has no end: it stays.
+    /// This flow with a client that closes its connection at this time. A TCP flow has no end: it stays.
     pub const fn leaving_at(mut self, leaves: Instant) -> Self {
         self.leaves = Some(leaves);
         self
     }
 
-    /// The same over a longer path.
+    /// This flow over a path whose round trip is longer by `extra_rtt`.
     pub const fn with_extra_rtt(mut self, extra_rtt: Duration) -> Self {
         self.extra_rtt = extra_rtt;
         self
@@ -188,7 +188,7 @@ impl Share {
         Self { access: link.into(), flows, lasts }
     }
 
-    /// Runs it. The same seed is the same run.
+    /// Runs it. Equal seeds give equal runs.
     pub fn run(&self, seed: u64) -> ShareReport {
         let mut world = World::new(seed).for_measuring();
         let home = world.add_segment(&self.access);

@@ -36,7 +36,7 @@ impl Throughput {
         self.windows.get(window_of(from)..end).map_or(0, |windows| windows.iter().sum())
     }
 
-    /// The same in bits per second.
+    /// The mean rate between these two times, in bits per second.
     pub fn bps(&self, from: Instant, to: Instant) -> f64 {
         self.between(from, to) as f64 * 8.0 / to.since(from).as_secs_f64()
     }
@@ -82,7 +82,7 @@ pub fn jain(shares: &[f64]) -> f64 {
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
 }
 
-/// The value below which `percent` of them lie; zero if there are none. Sorts them.
+/// The value below which `percent` per cent of the values lie; zero if `values` is empty. Sorts the values.
 pub fn percentile(values: &mut [Duration], percent: usize) -> Duration {
     values.sort_unstable();
     let place = (values.len() * percent / 100).min(values.len().saturating_sub(1));

@@ -1,5 +1,5 @@
-//! A program at one end of a connection: it gives or takes, is told to again until all is there, and says
-//! how each try ended.
+//! A program at one end of a connection. It gives or takes files, is run again until all have arrived, and
+//! reports how each try ended.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -36,14 +36,14 @@ pub(super) struct Shared {
     pub(super) seed: u64,
 }
 
-/// What happened so far.
+/// What happened until now.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     pub(super) tries: u64,
     pub(super) tries_since_healed: u64,
     pub(super) received_bytes: u64,
     pub(super) is_done: bool,
-    /// Faults of disks that may be told.
+    /// The faults of disks that may be reported.
     pub(super) may_be_full: bool,
     pub(super) may_fail: bool,
     pub(super) giver_may_fail: bool,
@@ -137,7 +137,7 @@ impl End {
         self.shared.ledger.borrow_mut().accuse(what);
     }
 
-    /// Compares what came with what may have come, and what was said with what may be said.
+    /// Checks that the reported faults may be reported, and that no file received more bytes than it may.
     fn settle(&mut self) {
         let Shared { store, folder, ledger, .. } = &self.shared;
         let has_changed = |index| store.borrow().has_changed(index);
@@ -216,7 +216,7 @@ impl Ledger {
         self.wrong.get_or_insert(what);
     }
 
-    /// Whether this fault may be told, as things are.
+    /// Whether this fault may be reported in the present state.
     fn may_tell(&self, fault: &Fault, has_changed: bool, is_honest: bool) -> bool {
         match fault.reason {
             Reason::Changed => has_changed,

@@ -1,8 +1,8 @@
 //! The taker's disk: finished files, unfinished ones with their journals, and what has to be there.
 //!
-//! What is done here in which order is what `haulier_files::writer` does with the system's files. The
-//! oracle is here too: a name is only ever given to bytes that were offered, and what was safe is there
-//! after a crash.
+//! The steps here, and their order, are those of `haulier_files::writer` with the system's files. The oracle
+//! is here too: a name is only ever given to bytes that were offered, and bytes that were safe are still
+//! there after a crash.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,7 +123,7 @@ impl Folder {
         self.before.insert(root_of(bytes));
     }
 
-    /// Looks what is here of a file, and makes it ready to be written.
+    /// Finds out which parts of a file the disk has, and makes the file ready to be written.
     pub(super) fn inspect(&mut self, entry: &Entry) -> Found {
         let path = entry.path.as_str();
         let found = |local| Found { local, making: None, older: None, kept_chunks: 0 };
@@ -206,7 +206,7 @@ impl Folder {
         }
     }
 
-    /// What is said to be here is, whatever was lost: it is not asked for.
+    /// Checks that the chunks that are said to be here are here, because they are not asked for again.
     fn check_here(&mut self, path: &str, here: &Ranges) {
         let bytes = self.disk.bytes(&part_of(path));
         let is_there = |&index: &u64| self.store.borrow().may_have_chunk(path, &bytes, index);
@@ -216,7 +216,7 @@ impl Folder {
         }
     }
 
-    /// What was safe is here. Returns how much that is.
+    /// Checks that the chunks that were safe are here. Returns their number.
     fn compare_with_kept(&mut self, path: &str, identity: &FileIdentity, here: &Ranges) -> u64 {
         let Some(kept) = self.kept.remove(path) else { return 0 };
         if !self.is_honest || !kept.identity.is_same_content(identity) {

@@ -44,7 +44,7 @@ pub(super) struct GivingEnd {
     is_asking: bool,
     /// It closed the connection because all was stored.
     pub(super) is_done: bool,
-    /// Faults that were told, each with its file of the store.
+    /// Faults that were reported, each with its file of the store.
     pub(super) faults: Vec<(usize, Fault)>,
 }
 
@@ -274,7 +274,7 @@ impl GivingEnd {
     }
 }
 
-/// Sends what there is room for.
+/// Sends as many messages as the connection has room for.
 pub(super) fn send_messages(messages: &mut VecDeque<Bytes>, connection: &mut Connection) {
     while let Some(message) = messages.pop_front() {
         if let Err(SendError::QueueFull { .. }) = connection.send_message(message.clone()) {

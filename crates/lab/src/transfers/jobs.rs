@@ -29,7 +29,7 @@ impl Speed {
 /// Threads that wait for the disk.
 const LANES: usize = 3;
 
-/// The disk's work. `J` is what is done at the end of each.
+/// The disk's work. `J` is a job: it is taken when its time on the disk is over.
 pub(super) struct Jobs<J> {
     speed: Speed,
     lanes: [Instant; LANES],
@@ -43,7 +43,7 @@ impl<J> Jobs<J> {
         Self { speed, lanes: [Instant::ZERO; LANES], due: BTreeMap::new(), rng, count: 0 }
     }
 
-    /// Begins something that reads or writes so much, as soon as a thread is free.
+    /// Begins a job that reads or writes `bytes` bytes, as soon as a thread is free.
     pub(super) fn add(&mut self, now: Instant, bytes: u64, job: J) {
         let lane = (0..LANES).min_by_key(|&lane| self.lanes[lane]).unwrap_or_default();
         let at = self.lanes[lane].max(now) + self.speed.time(bytes);

@@ -1,15 +1,15 @@
 //! The soak of files: a giver and a taker over a connection whose links, disks and programs fail.
 //!
-//! A scenario is drawn from one seed: the files, with what is there of them, either end as the client, both
+//! A scenario is drawn from one seed: the files, what the taker has of them, either end as the client, both
 //! disks with their speeds and faults, links with the faults of the other soaks, and blows: programs that are
 //! killed, a machine that loses its power, files that change while they are given, addresses that change.
 //! Both ends are the machines of `haulier-files` over real connections of haulier/1; the taker's disk is
 //! [`haulier_files::model`]. It stands here and not in `haulier-sim` because that is below the files, and
 //! not in `haulier-files` because only tests want it.
 //!
-//! While the faults last, safety: a name is only ever given to bytes that were offered; what a checkpoint
-//! covered is there after a crash, and what was written is after a kill, so that none of it comes again;
-//! every try ends with success or with a reason that the faults explain; and what is in memory is bounded.
+//! While the faults last, safety: a name is only ever given to bytes that were offered; bytes that a
+//! checkpoint covered survive a crash, and written bytes survive a kill, so that none of them is resent;
+//! every try ends with success or with a reason that the faults explain; and the memory used is bounded.
 //! Then they stop, and liveness: within a few tries all files are there, and stay when the power is lost.
 
 mod end;

@@ -70,8 +70,8 @@ pub struct TransferScenario {
     pub(super) speeds: [Speed; 2],
     pub(super) faults_until: Instant,
     pub(super) blows: Vec<(Instant, Blow)>,
-    /// Blows when the taker has written so many chunks, the last first: most others fall where nothing is
-    /// written.
+    /// Blows that fall when the taker has written this number of chunks, the last first: most other blows
+    /// fall while nothing is written.
     pub(super) blows_at_chunks: Vec<(u64, Blow)>,
 }
 
@@ -146,7 +146,7 @@ impl TransferScenario {
         }
     }
 
-    /// The same with one file, of this many bytes, of which nothing is here.
+    /// This scenario with one file of `bytes` bytes, of which the taker has nothing.
     #[must_use]
     pub fn with_one_file(mut self, bytes: u64) -> Self {
         let is_hashed = self.files[0].is_hashed;
@@ -204,7 +204,7 @@ fn draw_files(rng: &mut Rng) -> Vec<FilePlan> {
     files
 }
 
-/// Some files that nobody has hashed look like those that are here.
+/// Gives the taker, for some of the files that are not hashed, a file of the same size and time.
 fn draw_likeness(rng: &mut Rng, files: &mut [FilePlan]) {
     for file in files.iter_mut().filter(|file| !file.is_hashed && file.bytes > 0) {
         if rng.chance(Probability::percent(15)) {

@@ -42,7 +42,7 @@ impl Version {
 pub(super) enum Edit {
     /// Some bytes in the middle of it.
     Some,
-    /// The same, and nobody sees it from outside.
+    /// Some bytes in the middle of it, and its size and time stay the same.
     Silent,
     Grows,
     Shrinks,
@@ -55,9 +55,9 @@ impl Edit {
 pub(super) struct GivenFile {
     pub(super) path: SafePath,
     pub(super) versions: Vec<Version>,
-    /// That which is there.
+    /// The index of the version that the file has now.
     current: usize,
-    /// That which was there when the files were loaded.
+    /// The index of the version that it had when the files were loaded.
     loaded: usize,
     /// Its root is known before it is asked for.
     is_hashed: bool,
@@ -128,8 +128,8 @@ impl Store {
         file.current += 1;
     }
 
-    /// Whether somebody changed a file after it was loaded, and it cannot be seen from outside; and whether
-    /// it can.
+    /// Whether a file was changed after it was loaded: `Silent` if its size and time are the same, otherwise
+    /// `Some`.
     fn change(&self, index: usize) -> Option<Edit> {
         let file = &self.files[index];
         let [loaded, now] = [file.loaded, file.current].map(|at| &file.versions[at]);

@@ -70,7 +70,7 @@ pub(super) struct TakingEnd {
     pub(super) received: BTreeMap<u32, Received>,
     pub(super) again: u64,
     pub(super) is_done: bool,
-    /// Faults that were told, each with its path.
+    /// Faults that were reported, each with its path.
     pub(super) faults: Vec<(String, Fault)>,
 }
 
@@ -166,7 +166,7 @@ impl TakingEnd {
         }
     }
 
-    /// Does what is due on the disk. Returns whether anything was.
+    /// Does the work on the disk that is due. Returns whether any was due.
     pub(super) fn work(&mut self, now: Instant) -> bool {
         let mut is_any = false;
         loop {

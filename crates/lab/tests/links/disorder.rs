@@ -1,4 +1,4 @@
-//! Joins over links that deliver late, out of order or in bunches: at most so many times the limit.
+//! Joins over links that deliver late, out of order or in bunches: at most a given multiple of the limit.
 //!
 //! The bounds are what holds; what should hold is in `docs/LEFT.md`. Each test prints a line for each link.
 
@@ -75,9 +75,9 @@ fn bunches_cost_little() {
 }
 
 /// Long blocks where each datagram is up to several round trips late: what is late is not lost, and the rate
-/// is found although trains cannot tell it. The median of 21 in ms, of which the slowest may take three
-/// times as long, and the most bytes of one. With a ticket the window begins at the rate of such a train, and
-/// grows from there.
+/// is found although trains cannot show it. The bounds are for the median of 21 joins in ms; the slowest join
+/// may take three times as long, and the bytes of each are bounded too. With a ticket the window begins at
+/// the rate of such a train, and grows from there.
 #[test]
 fn what_is_late_is_not_lost() {
     for (jitter_ms, bounds) in [(50, [1_750, 1_850]), (100, [2_300, 2_750]), (200, [3_950, 5_000])]

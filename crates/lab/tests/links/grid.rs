@@ -58,8 +58,9 @@ fn a_run_can_be_replayed() {
     }
 }
 
-/// 222.8 ms for 256 packets of 1088 bytes at 10 Mbit/s, 10 ms of way, jitter: a burst into a queue that holds
-/// it meets the limit but for the jitter, wastes nothing, and waits half of that time on average.
+/// 256 packets of 1088 bytes take 222.8 ms at 10 Mbit/s, and the way takes 10 ms and some jitter. A burst
+/// into a queue that holds it meets the limit except for the jitter, and wastes nothing. Its packets wait
+/// half of the 222.8 ms on average.
 #[test]
 fn a_burst_into_a_deep_queue_meets_the_limit() {
     let outcome = grid::run(Strategy::BurstResend, &deep(10, 20, 0), 0, &Kit::new(1));
@@ -114,7 +115,7 @@ fn what_answers_a_chunk_does_not_flood_the_queue() {
     assert!(outcome.peak_queue_bytes < 40 << 10, "75 KiB, and 32 without the mistake: {outcome:?}");
 }
 
-/// 30 % are lost, so that no train is whole enough to give a rate. What is sent again has to cover that.
+/// 30 % are lost, so that no train is whole enough to give a rate. The resent slices have to cover that loss.
 #[test]
 fn losses_count_where_no_rate_is_found() {
     let outcome = grid::run(Strategy::ColdTicket, &cell(889), 1, &Kit::new(1));

@@ -28,8 +28,8 @@ struct Row {
     up_part: u64,
 }
 
-/// What was measured: the share of what was sent that was dropped, what was sent in parts of what the link
-/// could pass, and how much of it was blocks.
+/// The results: the dropped share of the offered bytes, the offered bytes over those that the link could
+/// pass, and the block bytes over those that it could pass.
 #[derive(Clone, Copy, Debug)]
 struct Harm {
     dropped: f64,
@@ -124,8 +124,8 @@ impl Row {
     }
 }
 
-/// Transfers on one link that begin half a second after each other: what the first flights drop is nearly
-/// all that is dropped. Before there were drains in step it was a fifth. Ten are not yet as fair as six.
+/// Transfers on one link that begin half a second after each other: nearly all dropped bytes are of the first
+/// flights. Before there were drains in step a fifth was dropped. Ten are not yet as fair as six.
 #[test]
 fn ten_transfers_drop_less_than_a_tenth() {
     for (flows, dropped, jain) in [(6, 0.055, 0.9), (10, 0.1, 0.88)] {
@@ -135,10 +135,10 @@ fn ten_transfers_drop_less_than_a_tenth() {
     }
 }
 
-/// The floors of fifty are twice the link, and what each sends before its first answer is a third of what
-/// the link passes in that time: that is what is dropped. It was three quarters while each guess was used
-/// for a chunk. The link is used, and no connection breaks. By the seed one that a train told of the whole
-/// link keeps a third of it (Jain 0.26), or none does (0.86).
+/// The floors of fifty are twice the link. Each sends before its first answer a third of what the link passes
+/// in that time, and this third is dropped. It was three quarters while each guess was used for a chunk. The
+/// link is used, and no connection breaks. With some seeds a train shows one transfer the whole link, and
+/// that one keeps a third of the link (Jain 0.26); with others no transfer does (0.86).
 #[test]
 fn fifty_transfers_use_a_small_link() {
     let (flows, block_bytes, apart_ms, lasts_s) = (50, 256 << 10, 100, 30);
@@ -149,7 +149,7 @@ fn fifty_transfers_use_a_small_link() {
 }
 
 /// The acks of ten transfers are more than a twentieth of their link passes, and a full queue of them has no
-/// room for the requests of those who join: of ten up to six gave up. On one of three seeds two still do.
+/// room for the requests of clients that join: of ten up to six gave up. On one of three seeds two still do.
 #[test]
 fn acks_leave_room_for_those_who_join() {
     let one = Row::one(2_000, 16 << 10, 20);
@@ -160,9 +160,9 @@ fn acks_leave_room_for_those_who_join() {
 }
 
 /// Queues of 1.0 to 1.7 ms: a full one delays less than a transfer accepts, or little more. The growing rate
-/// made its own losses usual ones, until half of all was dropped. It is found again and again where it
-/// overflows: that is what is dropped. By the seed it is 3 to 11 %: where the first rounds lose a tenth, that
-/// is usual for long.
+/// made its own losses usual ones, until half of all bytes were dropped. Now the rate is raised again and
+/// again until the queue overflows, and only that is dropped: 3 to 11 % by the seed, because a tenth that the
+/// first rounds lose counts as usual for long.
 #[test]
 fn a_queue_too_short_to_be_seen_is_not_overrun() {
     let links = [(100, 16, 10), (400, 64, 5), (1_000, 128, 4), (10_000, 2_048, 2)];
@@ -175,8 +175,8 @@ fn a_queue_too_short_to_be_seen_is_not_overrun() {
 }
 
 /// Links slower than the floor, and so slow that eight arrivals take a second: a guess is not kept until
-/// then, and the floor gives way. (64 kbit/s was offered seven times what it passes, for the losses of the
-/// first flight counted as the link's own, and raised the rate.)
+/// then, and the rate falls below the floor. (64 kbit/s was offered seven times what it passes, because the
+/// losses of the first flight counted as the link's own, and raised the rate.)
 #[test]
 fn weak_links_are_not_offered_much_more_than_they_pass() {
     for (kbps, loss_percent) in [(32, 0), (64, 0), (64, 5), (64, 20), (100, 0), (128, 0)] {

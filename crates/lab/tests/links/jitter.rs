@@ -1,4 +1,4 @@
-//! Jitter that keeps datagrams in order: who is late holds up those behind, which looks like a queue.
+//! Jitter that keeps datagrams in order: a late datagram holds up those behind it, which looks like a queue.
 //!
 //! Each test prints what it found.
 

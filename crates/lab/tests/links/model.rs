@@ -31,8 +31,8 @@ fn share(mbit: u64, rtt_ms: u32, flows: u64, link: LinkConfig, seed: u64) -> (Ve
 
 /// Jitter that keeps the order is a queue to the law. Up to the target (7 and 2.9 ms here) that costs next to
 /// nothing; beyond, the window rests where its target is the jitter. The last bound is what holds, and not
-/// what should: of fifteen runs there the least and the most use 0.22 and 0.75, and half of them 0.57 (0.64
-/// while a window was smaller where rates vary).
+/// what should: fifteen runs use 0.22 to 0.75 of the link there, and their median is 0.57 (0.64 while a
+/// window was smaller where rates vary).
 #[test]
 fn jitter_up_to_the_target_leaves_the_link_in_use() {
     let links = [(10, 50, 7_000, 0.9), (100, 20, 2_900, 0.9), (100, 20, 20_000, 0.55)];

@@ -12,8 +12,8 @@ use haulier_sim::synthetic::{EVDO, EVDO_UP, LTE, LTE_UP, Pattern};
 /// three the median is one of those now and then.
 const OUR_PLACES: u64 = 7;
 
-/// Prints these runs, and asserts of ours that at least so much is used at the median, with a queue of at
-/// most this at its 95th percentile.
+/// Prints these runs. For ours it asserts two medians: more than `used` of the link is used, and the 95th
+/// percentile of the queue is below `queue_ms`.
 fn judge(link: &RecordedLink, sender: Sender, runs: &mut [Outcome], [used, queue_ms]: [f64; 2]) {
     let name = &link.name;
     for run in &*runs {

@@ -479,8 +479,9 @@ fn a_block_beside_a_game_follows_the_rate_of_the_link() {
     }
 }
 
-/// Half to twice what a weak link passes is less than the floor of any transfer. Beside a game there is none:
-/// 64 kbit/s were offered 2.7 times what they pass, of which nearly two thirds were dropped.
+/// Half to twice what a weak link passes is less than the floor of other transfers. A transfer beside a game
+/// has no floor: with one, 64 kbit/s were offered 2.7 times what they pass, and nearly two thirds of that
+/// were dropped.
 #[test]
 fn a_block_in_play_offers_a_weak_link_little_more_than_it_passes() {
     for kbps in [32, 64, 128, 256] {

@@ -16,7 +16,7 @@ pub(super) struct Moment {
     pub(super) in_line: usize,
     pub(super) memory_bytes: u64,
     pub(super) lost: u64,
-    /// The most frequent reason of a drop, and how many there were for any reason.
+    /// The most frequent reason for drops, and the number of drops for all reasons.
     pub(super) drops: (String, u64),
     pub(super) rows: Vec<Row>,
     pub(super) unlisted: usize,
@@ -42,7 +42,7 @@ pub(super) struct Row {
     pub(super) map: Option<Map>,
 }
 
-/// A block: how many chunks it has and how many are done, and the slices of those on the way.
+/// A block: the number of its chunks and of those done, and the slices of the chunks on the way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Map {
     pub(super) chunks: u32,

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::look::Title;
 use crate::report::Report;
 
-/// There is none.
+/// The screen of a program without one: it has no values.
 #[derive(Debug)]
 pub(crate) enum Tui {}
 

@@ -87,7 +87,7 @@ impl Screen {
         self.now = now;
     }
 
-    /// Moves the selection down by so many rows.
+    /// Moves the selection down by `by` rows.
     pub(super) fn select(&mut self, by: isize) {
         let at = self.place().unwrap_or_default();
         let last = self.now.rows.len().saturating_sub(1);
@@ -246,7 +246,7 @@ fn share(row: &Row) -> f64 {
     row.block.map_or(-1.0, |(done, length)| done as f64 / length.max(1) as f64)
 }
 
-/// A bar of so many characters, to an eighth of one.
+/// A bar of `width` characters, exact to an eighth of a character.
 fn bar(share: f64, width: usize) -> String {
     let eighths = (share.clamp(0.0, 1.0) * (width * 8) as f64) as usize;
     let partial = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];

@@ -130,12 +130,12 @@ pub(crate) enum PeerCommand {
 /// When an end calls the library. By default it waits for events, and a network thread does the work.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct CallArgs {
-    /// Call the library so many times a second, as a game does once a frame, instead of waiting for events.
+    /// Call the library N times a second, as a game does once a frame, instead of waiting for events.
     /// haulier/1 only, as --inline.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) frame_hz: Option<u16>,
 
-    /// Without a network thread: nothing is sent or received but while the library is called.
+    /// Without a network thread: datagrams are sent and received only while the library is called.
     #[arg(long)]
     pub(crate) inline: bool,
 }

@@ -35,7 +35,7 @@ pub(crate) struct JoinersArgs {
     )]
     pub(crate) workers: u16,
 
-    /// Connections that the server has at a time; who finds no seat waits in line. By default all.
+    /// Connections that the server has at a time; a client without a seat waits in line. By default all.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) seats: Option<u32>,
 
@@ -57,11 +57,11 @@ pub(crate) struct JoinersArgs {
     #[arg(long, conflicts_with_all = ["at_once", "sockets", "workers"])]
     pub(crate) simulated: bool,
 
-    /// With --simulated: the server is not told what its uplink has.
+    /// With --simulated: the server does not know the rate of its uplink.
     #[arg(long, requires = "simulated")]
     pub(crate) unknown_uplink: bool,
 
-    /// The server is not told what its uplink has, and finds out.
+    /// The server does not know the rate of its uplink, and finds it out.
     #[arg(long, conflicts_with = "unknown_uplink")]
     pub(crate) find_uplink: bool,
 
@@ -123,7 +123,7 @@ Examples:
   haulier-lab bench joiners --clients 1000 --attack";
 
 impl JoinersArgs {
-    /// Sockets of the clients, of whom so many join at once.
+    /// The number of the clients' sockets if `at_once` clients join at the same time.
     pub(crate) fn sockets(&self, at_once: usize) -> usize {
         self.sockets.map_or((at_once / 500).clamp(8, 250), usize::from).min(at_once)
     }

@@ -70,13 +70,13 @@ Examples:
   haulier-lab bench links --svg docs/lab/links.svg";
 
 impl LinksArgs {
-    /// Who joins, each once, in the order of the library.
+    /// The joiners that are measured, each once, in the order of the library.
     pub(crate) fn joiners(&self) -> Vec<Joiner> {
         let is_asked = |joiner: &Joiner| self.only.is_empty() || self.only.contains(joiner);
         Joiner::ALL.into_iter().filter(is_asked).collect()
     }
 
-    /// Over which links, the same way.
+    /// The links that are measured, each once, in the order of the library.
     pub(crate) fn links(&self) -> Vec<JoinLink> {
         let is_asked = |link: &JoinLink| {
             self.links.is_empty() || self.links.iter().any(|name| name == link.name)

@@ -1,5 +1,5 @@
-//! What there is to measure: soaks, benches, the playground. Not in a program that was built for the demo
-//! alone.
+//! The commands that measure: soaks, benches, the playground. A program that was built for the demo alone
+//! does not have them.
 
 mod crowd;
 mod grid;
@@ -40,8 +40,8 @@ pub(crate) struct SoakArgs {
     #[arg(long, default_value = "both", value_parser = soaked)]
     pub(crate) layers: Soaked,
 
-    /// Stop after this many chunks or files (by default 1000), or a few more: no scenario is cut short. Of
-    /// packets alone it is so many packets (by default 100,000).
+    /// Stop after this many chunks or files (by default 1000), or a few more: no scenario is cut short. With
+    /// packets alone, N is the number of packets (by default 100,000).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) transfers: Option<u64>,
 

@@ -129,7 +129,7 @@ Examples:
   haulier-lab bench random --crowds-of 10:50:64:10:1048576,5:60:64:50:262144";
 
 impl RandomArgs {
-    /// Who sends, each once, in the order of the library.
+    /// The senders that are measured, each once, in the order of the library.
     pub(crate) fn senders(&self) -> Vec<Sender> {
         let is_asked = |sender: &Sender| self.senders.is_empty() || self.senders.contains(sender);
         Sender::ALL.into_iter().filter(is_asked).collect()

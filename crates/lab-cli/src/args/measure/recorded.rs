@@ -68,7 +68,7 @@ Examples:
   haulier-lab bench recorded --down LTE-driving.down --up LTE-driving.up --rtt 55 --queue 750k";
 
 impl RecordedArgs {
-    /// Who is measured, each once, in the order of the library.
+    /// The senders that are measured, each once, in the order of the library.
     pub(crate) fn senders(&self) -> Vec<Sender> {
         let is_asked = |sender: &Sender| self.only.is_empty() || self.only.contains(sender);
         Sender::ALL.into_iter().filter(is_asked).collect()

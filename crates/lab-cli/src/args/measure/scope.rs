@@ -1,4 +1,4 @@
-//! What the benches over many cells have in common: how much of them is measured, and where it is told.
+//! The arguments that all benches over many cells have: which cells they measure, and where the results go.
 
 use std::path::PathBuf;
 

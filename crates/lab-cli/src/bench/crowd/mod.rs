@@ -43,7 +43,7 @@ pub(super) fn run(args: &CrowdArgs, report: &Report) -> Result<(), Failure> {
     conclude(args, asked, &runs, &summaries, report)
 }
 
-/// Of each mix that there is.
+/// A summary for each mix that was run.
 fn summaries(runs: &[Run]) -> Vec<(Mix, Summary)> {
     let of = |mix| {
         let runs = runs.iter().filter(move |(cell, _)| cell.mix == mix);

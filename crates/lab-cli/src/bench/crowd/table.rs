@@ -87,7 +87,7 @@ fn line(first: &str, summary: &Summary) -> String {
         summary.queue_ms_p95,
         summary.completion_p50,
         summary.completion_p95,
-        // Most that got nothing are those whose connection ended.
+        // Most flows that got nothing are flows whose connection ended.
         summary.broken.max(summary.stalled),
     )
 }

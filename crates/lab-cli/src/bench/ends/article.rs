@@ -19,7 +19,7 @@ use super::{Joined, TURN, took_too_long};
 /// What the client says.
 const HELLO: &[u8] = b"?";
 
-/// How long a client that was served is not taken for a new one: copies of its hello may be under way.
+/// For this time a client that was served does not count as a new one: copies of its hello may be in flight.
 const AFTERWARDS: Duration = Duration::from_secs(1);
 
 /// Gives the block to one client after the other, while `goes_on`.

@@ -1,4 +1,4 @@
-//! One run again: what it looked like on its way, and what came of it.
+//! Repeats one run, and prints its moments and its outcome.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Those who want to prevent it: junk and forged requests at a rate, and hostile clients with the key, all
-//! from one socket.
+//! The attackers, which want to prevent the joins: junk and forged requests at a rate, and hostile clients
+//! with the key, all from one socket.
 
 use std::collections::HashMap;
 use std::io;

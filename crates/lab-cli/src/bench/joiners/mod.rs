@@ -32,7 +32,7 @@ const MAX_UNIT_BYTES: u64 = 256 << 20;
 /// How long attackers are there before the others.
 const AHEAD: Duration = Duration::from_secs(2);
 
-/// How long clients that have their blocks have to say goodbye.
+/// The time that clients with their blocks get to close their connections.
 const FAREWELL: Duration = Duration::from_millis(500);
 
 pub(super) fn run(args: &JoinersArgs, report: &Report) -> Result<(), Failure> {
@@ -57,7 +57,7 @@ pub(super) fn run(args: &JoinersArgs, report: &Report) -> Result<(), Failure> {
     outcome::conclude(args, &unit, &crowd, report)
 }
 
-/// A server, these clients, and who attacks it meanwhile.
+/// Runs a server, its clients, and with `--attack` the attackers.
 fn measure(args: &JoinersArgs, report: Option<&Report>) -> Result<Outcome, Failure> {
     let mut server = Running::start(args)?;
     if !args.attack {

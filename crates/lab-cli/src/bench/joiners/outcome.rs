@@ -17,7 +17,7 @@ const HEADER_BYTES: f64 = 28.0;
 /// One run.
 pub(super) struct Outcome {
     took: Duration,
-    /// Of all who joined, in order.
+    /// The join times of all clients that joined, in order.
     times: Vec<Duration>,
     failed: usize,
     why: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct Outcome {
     sent_bytes: u64,
     /// What the server used.
     cpu_s: Option<f64>,
-    /// Memory of the server's process before, and the most that it had.
+    /// Memory of the server's process before the clients joined, and its peak.
     idle_bytes: Option<u64>,
     peak_bytes: Option<u64>,
     datagrams_received: f64,
@@ -66,7 +66,7 @@ impl Outcome {
         Self { shots, ..self }
     }
 
-    /// The time that this part of those who joined did not exceed, in ms.
+    /// The join time that this part of the clients that joined did not exceed, in ms.
     fn percentile(&self, part: f64) -> f64 {
         let place = (self.times.len() as f64 * part).ceil() as usize;
         self.times.get(place.saturating_sub(1)).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)

@@ -27,7 +27,7 @@ pub(super) const PROTOCOL_ID: u64 = 0x6861_756c_6372_7764;
 /// Public: the keys of a measurement protect nothing.
 const SECRET: [u8; 32] = *b"haulier bench joiners: a secret.";
 
-/// The longest turn of the child: how soon it hears that it should answer.
+/// The longest turn of the child, after which it looks for a request of its parent.
 const TURN: Duration = Duration::from_millis(20);
 
 /// Ticks of a process's time in a second, as Linux reports them to programs on every machine.
@@ -168,7 +168,7 @@ impl Running {
         Ok(running)
     }
 
-    /// What it has used so far.
+    /// Asks the child for what it has used until now: CPU time, memory and traffic.
     pub(super) fn used(&mut self) -> Result<Value, Failure> {
         let asked = self.stdin.as_mut().map(|stdin| stdin.write_all(b"\n"));
         asked.and_then(Result::ok).ok_or_else(no_answer)?;

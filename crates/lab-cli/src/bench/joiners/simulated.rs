@@ -123,7 +123,7 @@ fn conclude(
     report.verdict(joined == clients, fields, &text, &what)
 }
 
-/// Those behind one kind of link.
+/// The clients behind one kind of link.
 struct OfLink {
     name: &'static str,
     clients: usize,
@@ -151,7 +151,7 @@ impl OfLink {
     }
 }
 
-/// In the order of the profiles.
+/// The clients by their kind of link, in the order of the profiles.
 fn by_link(outcome: &JoinersReport) -> Vec<OfLink> {
     let of = |profile: &Profile| {
         let all = outcome.profiles.iter().zip(outcome.times.iter().zip(&outcome.limits));

@@ -1,8 +1,8 @@
 //! Many clients on one socket: each a machine of its own, and honest.
 //!
-//! What arrives says in its second to ninth byte for which client it is (STANDARD-1, 2.2 and 3). The
-//! invariant: a client that may have something to send is in `ready`, and the deadline of any other is in the
-//! heap, or an earlier one, at which it is looked at again.
+//! A datagram says in its second to ninth byte for which client it is (STANDARD-1, 2.2 and 3). The
+//! invariant: a client that may have something to send is in `ready`. Of any other client the heap has the
+//! deadline, or an earlier one at which the deadline is looked up again.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -20,7 +20,7 @@ const REQUESTED_ID: std::ops::Range<usize> = 5..13;
 
 type WireId = [u8; 8];
 
-/// Who joins, and what they expect.
+/// The clients that join, and the block that they expect.
 pub(super) struct Plan {
     pub(super) config: ClientConfig,
     pub(super) block: Bytes,
@@ -29,10 +29,10 @@ pub(super) struct Plan {
     pub(super) at_once: usize,
 }
 
-/// What became of the clients so far.
+/// The results of the clients until now.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// How long each took that has its block.
+    /// The join times of the clients that have their block.
     pub(super) times: Vec<Duration>,
     /// Clients that have not got it, and will not.
     pub(super) failed: usize,
@@ -56,7 +56,7 @@ pub(super) struct Swarm {
 }
 
 struct Player {
-    /// Until it has said its last word.
+    /// `None` once it has nothing more to send.
     machine: Option<Box<ClientMachine>>,
     began: Moment,
     /// Known once it has sent a request.
@@ -68,8 +68,8 @@ struct Player {
 }
 
 impl Swarm {
-    /// Machines for those who begin together are made before any of them begins: players have computers of
-    /// their own.
+    /// The machines of clients that begin together are made before any of them begins, because real players
+    /// have computers of their own.
     pub(super) fn new(plan: Plan, now: Instant) -> Self {
         let mut swarm = Self {
             players: Vec::with_capacity(plan.clients),
@@ -85,7 +85,7 @@ impl Swarm {
         swarm
     }
 
-    /// The clock of those who begin together begins.
+    /// Starts the clock of the clients that begin together.
     pub(super) fn set_begun(&mut self, at: Moment) {
         self.players.iter_mut().for_each(|player| player.began = at);
     }
@@ -94,7 +94,7 @@ impl Swarm {
         self.tally.times.len() + self.tally.failed >= self.plan.clients
     }
 
-    /// Gives up those that are not done.
+    /// Counts the clients that are not done as failed.
     pub(super) fn give_up(&mut self) {
         let missing = self.plan.clients - self.tally.times.len() - self.tally.failed;
         if missing > 0 {
@@ -186,7 +186,7 @@ impl Swarm {
         }
     }
 
-    /// A client that has nothing to send now is looked at again when it has, or is forgotten.
+    /// A client that has nothing to send waits for its deadline. One that is closed for good is released.
     fn rest(&mut self, at: usize) {
         let player = &mut self.players[at];
         player.is_ready = false;

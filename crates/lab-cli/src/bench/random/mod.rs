@@ -83,7 +83,7 @@ fn cells(args: &RandomArgs) -> Vec<Cell> {
     cells
 }
 
-/// Of each size of a block, if there are links.
+/// The summaries for each size of a block, if there are links.
 fn link_summaries(
     args: &RandomArgs,
     measured: &[(&Cell, &Runs)],

@@ -99,7 +99,7 @@ impl Chunks {
             Outcome::Lost | Outcome::Dropped if has_ended => Cell::Missing,
             _ => Cell::OnTheWay,
         };
-        // What is here stays, and what is sent again is on its way again.
+        // A slice that arrived stays so, and a slice with a copy on its way is not missing.
         if *cell < Cell::Mended && (now != Cell::Missing || *cell != Cell::OnTheWay) {
             *cell = now;
         }

@@ -26,7 +26,7 @@ const BTL_BW_ROUNDS: u64 = 10;
 const RT_PROP_LASTS: Duration = Duration::from_secs(10);
 const PROBE_RTT_LASTS: Duration = Duration::from_millis(200);
 
-/// Startup ends after so many rounds in which the rate grew by less than a quarter.
+/// Startup ends after `FULL_ROUNDS` rounds in which the rate grew by less than a quarter.
 const FULL_ROUNDS: u32 = 3;
 const FULL_GROWTH: f64 = 1.25;
 
@@ -56,7 +56,7 @@ pub enum BbrState {
     ProbeRtt(Option<Instant>),
 }
 
-/// What an ack told, in segments.
+/// What an ack reported, in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Heard {
     /// Segments per second, and those delivered before the sampled one was sent.

@@ -44,7 +44,7 @@ impl BbrSender {
         }
     }
 
-    /// The same with a stream that ends after `bytes` bytes.
+    /// This sender with a stream that ends after `bytes` bytes.
     #[must_use]
     pub fn ending_after(self, bytes: u64) -> Self {
         Self { flight: Flight::ending_before(segments_of(bytes)), ..self }

@@ -1,6 +1,6 @@
-//! The segments in flight: which arrived, which are lost, what is sent next, and how fast they are delivered.
+//! The segments in flight: which arrived, which are lost, which goes next, and how fast they are delivered.
 //!
-//! Work is constant for each segment and ack, but for the runs of a SACK, however much is in flight.
+//! The work for a segment or an ack, except for the runs of a SACK, does not grow with the number in flight.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub(in super::super) struct Sample {
     pub(in super::super) rtt: Option<Duration>,
 }
 
-/// What an ack told.
+/// What an ack reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Arrival {
     /// Segments that had not been acked before.
@@ -82,7 +82,7 @@ pub(in super::super) struct Flight {
 }
 
 impl Flight {
-    /// Of a stream of so many segments.
+    /// The flight of a stream of `end` segments.
     pub(in super::super) fn ending_before(end: u32) -> Self {
         Self { end: Some(end), ..Self::default() }
     }

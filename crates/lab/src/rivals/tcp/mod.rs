@@ -23,7 +23,7 @@ use haulier_sim::link::UDP_IP_OVERHEAD;
 /// Bytes of data in a segment: an Ethernet frame's 1500 without IP, TCP and timestamps.
 pub const MSS: u64 = 1448;
 
-/// The segments of so many bytes.
+/// The number of segments that carry `bytes` bytes.
 pub(super) fn segments_of(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(MSS)).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! A set of segment numbers as runs: a hole is found without walking over what is there.
+//! A set of segment numbers as runs: a hole is found without walking over the numbers in the set.
 //!
 //! The invariant: no two runs overlap or touch.
 

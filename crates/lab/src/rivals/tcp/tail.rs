@@ -7,8 +7,8 @@ use haulier_proto::Instant;
 
 use super::{Flight, Timer};
 
-/// A probe comes after so many smoothed round trips (RFC 8985, 7.2), and so much later where its ack may be
-/// delayed: one segment alone. Linux's minimum timeout.
+/// A probe is due after `ROUND_TRIPS` smoothed round trips (RFC 8985, 7.2). If one segment alone is in
+/// flight, its ack may be delayed, and the probe is due `DELAYED` later: Linux's minimum timeout.
 const ROUND_TRIPS: u32 = 2;
 const DELAYED: Duration = Duration::from_millis(200);
 
@@ -20,7 +20,7 @@ pub(in super::super) struct Tail {
 }
 
 impl Tail {
-    /// Something was sent, or has arrived: all that there is to send may be out.
+    /// Something was sent, or has arrived: perhaps everything is sent now.
     pub(in super::super) fn update(
         &mut self,
         now: Instant,
