@@ -211,17 +211,22 @@ impl<'a> Shell<'a> {
             return Ok(());
         }
         // A new machine knows of no package before; one without a network may have what it needs.
-        let mut update = self.workspace.command("apt-get");
+        let mut update = self.apt_get();
         update.arg("update");
         let _tried = quietly(update);
-        let mut install = self.workspace.command("apt-get");
-        // The other lane may be at it.
-        install.args(["-o", "DPkg::Lock::Timeout=300", "install", "-y", "--no-install-recommends"]);
-        install.args(list());
-        install.env("DEBIAN_FRONTEND", "noninteractive");
+        let mut install = self.apt_get();
+        install.args(["install", "-y", "--no-install-recommends"]).args(list());
         let shown = format!("apt-get install -y --no-install-recommends {packages}");
         run(install, &shown)
             .map_err(|_| Stop::Skipped(format!("{packages} could not be installed")))
+    }
+
+    /// apt-get, once the other lane has done with it: of two at a time one finds its lists locked, and fails.
+    fn apt_get(&self) -> Command {
+        let mut command = self.workspace.command("flock");
+        command.arg(self.workspace.target.join("apt.lock")).arg("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        command
     }
 
     /// Runs a line of the shell.

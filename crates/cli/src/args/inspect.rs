@@ -93,6 +93,8 @@ The first that accepts the datagram is shown. If none does, you hear why from th
 its checksum fits. With --protocol-id both are tried under that one id. The checksum is then \
 right for both, so if chunks are not what was sent, say --layer packets.
 
+With --json a datagram is one object, and no other line is printed; a capture ends with a line of its counts.
+
 In a capture a datagram of haulier/1 is known by the request that its connection began with, by \
 a right tag of mode `open`, or by an id in the key log. If the capture began later, give --port.
 

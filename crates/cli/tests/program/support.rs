@@ -277,6 +277,17 @@ pub fn haulier(args: &[&str]) -> Finished {
     Program::start(args).finish()
 }
 
+/// Runs it and looks for words, wherever the lines are broken.
+pub fn assert_says(args: &[&str], words: &[&str]) {
+    let run = haulier(args);
+    assert_eq!(run.code, Some(0), "{}", run.what);
+    assert!(run.stderr.is_empty(), "{}", run.what);
+    let text = run.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in {}", run.what);
+    }
+}
+
 /// `recv` on loopback with these arguments, with JSON.
 pub fn recv(args: &[&str]) -> Serving {
     waiting("recv", args)

@@ -1,8 +1,5 @@
 //! The command line: the commands with their options, and the help that teaches them.
 
-use haulier_shell::look::LookArgs;
-use haulier_shell::{Globals, units};
-
 #[cfg(test)]
 #[path = "../../../cli/src/args/book.rs"]
 mod book;
@@ -16,6 +13,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use haulier_shell::look::LookArgs;
+use haulier_shell::{Globals, units};
 
 /// Watch haulier's joins, measure them beside others, and look for faults.
 #[derive(Debug, Parser)]

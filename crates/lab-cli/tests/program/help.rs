@@ -1,17 +1,6 @@
 //! `--help` and `--version`: the texts that a person reads first name the commands and options.
 
-use crate::support::haulier as lab;
-
-/// Runs it and looks for words, wherever the lines are broken.
-fn assert_says(args: &[&str], words: &[&str]) {
-    let run = lab(args);
-    assert_eq!(run.code, Some(0), "{}", run.what);
-    assert!(run.stderr.is_empty(), "{}", run.what);
-    let text = run.text().split_whitespace().collect::<Vec<_>>().join(" ");
-    for word in words {
-        assert!(text.contains(word), "{word:?} is not in {}", run.what);
-    }
-}
+use crate::support::{assert_says, haulier as lab};
 
 #[test]
 fn the_program() {

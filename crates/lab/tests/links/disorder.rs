@@ -1,6 +1,6 @@
 //! Joins over links that deliver late, out of order or in bunches: at most a given multiple of the limit.
 //!
-//! The bounds are what holds; what should hold is in `docs/LEFT.md`. Each test prints a line for each link.
+//! The bounds are what holds; what should hold is in decision 0025. Each test prints a line for each link.
 
 use haulier_lab::disorder::{Disorder, Joining, Joins};
 
