@@ -39,7 +39,8 @@ const FILES: [(&str, &[&str], &str); 3] = [
 
 /// The page of a command of the program, as roff.
 pub(super) fn page(program: &Command, command: &Command) -> String {
-    let man = Man::new(command.clone());
+    // A page has all there is: of options that the short help leaves out it would have the name alone.
+    let man = Man::new(command.clone().mut_args(|arg| arg.hide_short_help(false)));
     // Without a date: the same program makes the same pages.
     let title = format!(
         ".TH \"{}\" 1 \"\" \"haulier {}\" \"haulier\"\n",

@@ -99,6 +99,7 @@ fn a_page_has_the_sections_that_pages_have() {
     let fetch = haulier(&["man", "fetch"]);
     assert!(sections(fetch.text()).contains(&"ENVIRONMENT"));
     assert!(fetch.text().contains("HAULIER_TICKET"), "{}", fetch.what);
+    assert!(fetch.text().contains("Whether the server may pack"), "a rare option: {}", fetch.what);
     let program = haulier(&["man"]);
     assert!(sections(program.text()).contains(&"SUBCOMMANDS"));
     // All codes of `--help`, on each page.
